@@ -78,6 +78,9 @@ pub struct Removal {
     pub slot: Slot,
     /// Its id.
     pub id: Id,
+    /// The natural key it was made under; only for kinds that can never carry a mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// The whole ledger of one controller on one owner.

@@ -8,6 +8,7 @@
 //! | [`identity`] | owner id, place, slot, mark: who made a thing, and for whom |
 //! | [`ledger`] | the write-ahead record in an annotation of the owner |
 //! | [`engine`] | two decision tables, who may write, and the driver that runs them |
+//! | [`observer`] | one listing for all owners of an account, shared until it is too old |
 //! | [`clock`], [`random`] | the two sources of chance, shared by production and simulation |
 //! | [`transport`] | one HTTP exchange, so that clients run on a socket or in the simulator |
 
@@ -16,5 +17,6 @@ pub mod engine;
 pub mod identity;
 pub mod ledger;
 pub mod names;
+pub mod observer;
 pub mod random;
 pub mod transport;
