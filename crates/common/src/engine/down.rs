@@ -25,10 +25,8 @@ struct Plan {
 
 impl Pass<'_> {
     pub(crate) async fn down(&mut self, owner: OwnerId, ledger: Ledger) -> Result<Progress, Over> {
-        let freshness = match self.engine.rules.apply(Rule::FinalSweep) {
-            true => Freshness::SentAfter(self.now()),
-            false => Freshness::Any,
-        };
+        let afresh = self.engine.rules.apply(Rule::FinalSweep);
+        let freshness = if afresh { Freshness::SentAfter(self.now()) } else { Freshness::Any };
         let listing = self.list(freshness).await?;
         let answers = self.ask(&ledger, &listing, true).await?;
         let plan = self.plan_down(owner, &ledger, &listing, &answers)?;
@@ -44,13 +42,11 @@ impl Pass<'_> {
             return Ok(self.waiting("records what is gone", Duration::ZERO));
         }
         if plan.deletes.is_empty() && plan.unmarks.is_empty() && plan.marks.is_empty() {
-            return match plan.waits.is_empty() {
-                true => self.let_go(owner, &ledger, &listing).await,
-                false => {
-                    let shown = plan.waits.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
-                    Ok(self.waiting(format!("{} left: {shown}", plan.waits.len()), plan.again))
-                }
-            };
+            if plan.waits.is_empty() {
+                return self.let_go(owner, &ledger, &listing).await;
+            }
+            let shown = plan.waits.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
+            return Ok(self.waiting(format!("{} left: {shown}", plan.waits.len()), plan.again));
         }
         self.carry_out(owner, ledger, plan, &listing).await
     }

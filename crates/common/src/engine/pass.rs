@@ -5,7 +5,7 @@ use super::owner::{OwnerApi, OwnerPatch, OwnerView};
 use super::report::{Mirror, Note, Progress, Report};
 use super::rules::Rule;
 use super::stance::{Facts, Stance, TakeOver};
-use super::write::{Ended, Guard};
+use super::write::{Change, Ended, Guard};
 use crate::clock::Boot;
 use crate::identity::{MarkSeen, OwnerId, Place};
 use crate::ledger::{Ledger, Record, Unreadable};
@@ -253,7 +253,7 @@ impl Pass<'_> {
         guard: Guard,
         more: &(dyn Fn(&OwnerView, &mut OwnerPatch) + Sync),
     ) -> Result<Ledger, Over> {
-        let (view, ledger) = self.engine.store(self.api, &self.view, owner, old, new, guard, more).await?;
+        let (view, ledger) = self.engine.store(self.api, &self.view, Change { owner, old, new, guard, more }).await?;
         self.view = view;
         Ok(ledger)
     }
