@@ -93,8 +93,7 @@ impl Engine {
     }
     /// Owner id and seq as status mirrors them.
     pub(crate) fn mirror_of(&self, view: &OwnerView) -> Option<(OwnerId, u64)> {
-        let kind = names::ledger_condition(self.settings.controller);
-        view.conditions.iter().find(|c| c.type_ == kind).and_then(|c| Mirror::parse(&c.message))
+        crate::conditions::mirror_in(&view.conditions, self.settings.controller).map(|m| (m.owner, m.seq))
     }
     pub(crate) fn has_finalizer(&self, view: &OwnerView) -> bool {
         view.finalizers.contains(&names::finalizer(self.settings.controller))
