@@ -375,3 +375,7 @@ impl Table<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;
