@@ -4,6 +4,7 @@ use super::calendar::Millis;
 use super::chance::Chance;
 use super::sim::{Actor, Sim, Signal, State};
 use futures::channel::oneshot;
+use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who is called.
@@ -225,16 +226,16 @@ impl Sim {
         call: Call,
         label: impl FnOnce() -> String,
         effect: impl FnOnce(&mut State) -> R + Send + 'static,
-    ) -> impl Future<Output = Heard<R>> + Send + use<R> {
+    ) -> BoxFuture<'static, Heard<R>> {
         let (tell, told) = oneshot::channel();
         self.with(|s| s.send(call, label, effect, tell));
-        async move {
+        Box::pin(async move {
             match told.await {
                 Ok(heard) => heard,
                 // Swallowed: the process is about to die and must not run on.
                 Err(_) => futures::future::pending().await,
             }
-        }
+        })
     }
 }
 
