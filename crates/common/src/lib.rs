@@ -17,6 +17,7 @@
 
 pub mod backoff;
 pub mod clock;
+pub mod concern;
 pub mod conditions;
 pub mod engine;
 pub mod identity;
