@@ -5,8 +5,8 @@ use crate::session::Session;
 use async_trait::async_trait;
 use common::concern::Concern;
 use common::engine::estate::{
-    Adjusted, CreateOrder, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece,
-    Sighting, Thing, WhenFailed, WhenGone, hash_params,
+    CreateOrder, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece, Sighting,
+    Thing, WhenFailed, WhenGone, hash_params,
 };
 use common::identity::{Mark, MarkKeys, MarkSeen};
 use common::ledger::Id;
@@ -219,16 +219,16 @@ impl Estate for SampleEstate {
         }
     }
 
-    async fn adjust(&self, piece: &Piece, seen: &Sighting) -> Result<Adjusted, Fault> {
-        let Some(wanted) = self.plan.flavor(&piece.slot) else { return Ok(Adjusted::Unchanged) };
-        let known = self.flavors.lock().unwrap_or_else(PoisonError::into_inner).get(&seen.id).cloned();
-        match known {
-            Some(flavor) if flavor != wanted => match self.session.cloud().resize(&seen.id, wanted).await {
-                Outcome::Done(()) => Ok(Adjusted::Changed(format!("flavor of {} from {flavor} to {wanted}", seen.id))),
-                Outcome::Refused(fault) => Err(fault),
-                Outcome::Unknown(why) => Err(Fault::Transient(why)),
-            },
-            _ => Ok(Adjusted::Unchanged),
+    fn drift(&self, piece: &Piece, seen: &Sighting) -> Option<String> {
+        let wanted = self.plan.flavor(&piece.slot)?;
+        let flavors = self.flavors.lock().unwrap_or_else(PoisonError::into_inner);
+        let is = flavors.get(&seen.id).filter(|is| *is != wanted)?;
+        Some(format!("flavor of {} from {is} to {wanted}", seen.id))
+    }
+    async fn adjust(&self, piece: &Piece, seen: &Sighting) -> Outcome<()> {
+        match self.plan.flavor(&piece.slot) {
+            Some(wanted) => self.session.cloud().resize(&seen.id, wanted).await,
+            None => Outcome::Done(()),
         }
     }
 }
