@@ -12,6 +12,12 @@ target="${CARGO_TARGET_DIR:-$root/target}"
 deny_version=0.20.2
 deny_root="$CUSTODY_CACHE/tools/cargo-deny-$deny_version"
 
+# The controllers of the house: what has a CRD, an image and an end-to-end suite.
+controllers=(sample-controller)
+# What the end-to-end suites and the demo run.
+e2e_packages=(-p e2e -p cloud-emulator)
+for controller in "${controllers[@]}"; do e2e_packages+=(-p "$controller"); done
+
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 # 83 -> 1m23s
@@ -87,3 +93,7 @@ need_packages() {
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
+
+# e2e_build [FLAGS]: the binaries that run end to end. e2e_with COMMAND...: a command beside a running control plane.
+e2e_build() { cargo build --locked "${e2e_packages[@]}" --bins "$@"; }
+e2e_with() { "$target/debug/e2e-controlplane" with -- "$@"; }
