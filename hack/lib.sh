@@ -97,3 +97,14 @@ need_packages() {
 # e2e_build [FLAGS]: the binaries that run end to end. e2e_with COMMAND...: a command beside a running control plane.
 e2e_build() { cargo build --locked "${e2e_packages[@]}" --bins "$@"; }
 e2e_with() { "$target/debug/e2e-controlplane" with -- "$@"; }
+
+# seen_e2e SUITE TEST: runs end-to-end tests by name for hack/verify. They print `SEEN: ...` lines with their figures; none matching is a failure.
+seen_e2e() {
+  local log status=0
+  log=$(mktemp)
+  hack/e2e "$1" "$2" --nocapture 2>&1 | tee "$log" || status=$?
+  grep -q '^SEEN: ' "$log" || sed -n 's/^test result: \(.*\) passed;.*/SEEN: \1 passed/p' "$log"
+  grep -qE '^test result: ok\. [1-9]' "$log" || status=1
+  rm -f "$log"
+  return "$status"
+}
