@@ -3,7 +3,7 @@
 .PHONY: help setup demo test lint unit scorecard e2e verify bench image generate clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what the other targets need (they call it by themselves)
 	@hack/setup
@@ -14,7 +14,7 @@ demo: ## Real API server, emulated cloud, real controller: see things created on
 test: ## Everything CI runs: lint, unit tests, scorecard with 10,000 histories, end-to-end suites
 	@hack/test
 
-lint: ## Format, clippy, licences and banned crates
+lint: ## Format, clippy, licences and banned crates, docs
 	@hack/lint
 
 unit: ## Unit and in-process tests
