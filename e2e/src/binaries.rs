@@ -32,6 +32,14 @@ impl Tools {
         }
         Err(Error::other(format!("{} is not there: run hack/controlplane/build first", path.display())))
     }
+    /// A `PATH` on which they come first.
+    pub fn search_path(&self) -> std::ffi::OsString {
+        let rest = env::read("PATH").unwrap_or_default();
+        let mut path = self.0.clone().into_os_string();
+        path.push(":");
+        path.push(rest);
+        path
+    }
     /// The files of Cluster API that are not in its binaries.
     pub fn cluster_api(&self, name: &str) -> PathBuf {
         self.0.with_file_name("cluster-api").join(name)

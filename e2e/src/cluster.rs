@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::pki::Certificate;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub struct Cluster {
     // A cluster that was there before shows neither its log nor its keys.
     pub(crate) audit_log: Option<PathBuf>,
     pub(crate) authority: Option<Certificate>,
+    // Empty if the processes are not ours.
+    pub(crate) pids: Vec<i32>,
 }
 
 impl Cluster {
@@ -45,6 +48,10 @@ impl Cluster {
     pub fn authority(&self) -> Result<&Certificate> {
         self.authority.as_ref().ok_or_else(|| Error::other("an existing cluster does not hand out its authority"))
     }
+    /// The pids of its processes, if they are ours.
+    pub fn pids(&self) -> Vec<Pid> {
+        self.pids.iter().filter_map(|pid| Pid::from_raw(*pid)).collect()
+    }
     pub(crate) fn describe(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(self).map_err(Error::other)?;
         self.folder().write(DESCRIPTION, text).map(drop)
@@ -59,7 +66,7 @@ impl Cluster {
         let kubeconfig =
             env::path("KUBECONFIG").ok_or_else(|| Error::other(format!("{}=1 needs KUBECONFIG", env::EXISTING)))?;
         let folder = Folder::create("existing")?.path().to_owned();
-        Ok(Cluster { folder, kubeconfig, audit_log: None, authority: None })
+        Ok(Cluster { folder, kubeconfig, audit_log: None, authority: None, pids: Vec::new() })
     }
 }
 

@@ -59,11 +59,6 @@ impl ControlPlane {
         &self.cluster
     }
 
-    /// The pids of its processes.
-    pub fn pids(&self) -> Vec<rustix::process::Pid> {
-        self.processes.iter().map(Leashed::pid).collect()
-    }
-
     /// Ends it and deletes its folder, unless somebody asked to keep that.
     pub async fn stop(mut self) -> Result<()> {
         for process in &mut self.processes {
@@ -85,6 +80,7 @@ impl ControlPlane {
             kubeconfig: folder.write("kubeconfig", kubeconfig::with_certificate(&server, &authority, &admin))?,
             audit_log: Some(folder.file("audit.log")),
             authority: Some(authority.clone()),
+            pids: Vec::new(),
         };
         let signer = pki::token_signer(&folder)?;
         let mut plane = ControlPlane { cluster, processes: Vec::new(), stopped: false };
@@ -98,7 +94,9 @@ impl ControlPlane {
     }
 
     fn launch(&mut self, program: Program) -> Result<()> {
-        self.processes.insert(0, Leashed::start(&program)?);
+        let process = Leashed::start(&program)?;
+        self.cluster.pids.push(process.pid().as_raw_nonzero().get());
+        self.processes.insert(0, process);
         Ok(())
     }
 

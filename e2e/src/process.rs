@@ -157,8 +157,17 @@ where
     I: IntoIterator<Item = A>,
     A: AsRef<OsStr>,
 {
+    output_with(program, args, &[]).await
+}
+
+/// Like [`output`], with something added to the environment.
+pub async fn output_with<I, A>(program: &Path, args: I, env: &[(&str, &OsStr)]) -> Result<String>
+where
+    I: IntoIterator<Item = A>,
+    A: AsRef<OsStr>,
+{
     let mut command = tokio::process::Command::new(program);
-    command.args(args).stdin(Stdio::null()).kill_on_drop(true);
+    command.args(args).envs(env.iter().copied()).stdin(Stdio::null()).kill_on_drop(true);
     let done = command.output().await.map_err(Error::io("cannot run", program))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
