@@ -28,3 +28,5 @@ pub mod owner_api;
 pub mod random;
 pub mod status;
 pub mod transport;
+#[cfg(feature = "testing")]
+pub mod testing;
