@@ -46,6 +46,9 @@ pub struct Kind {
     pub markable: Markable,
     /// Does create take an idempotency token?
     pub token: bool,
+    /// Does the cloud keep the natural key unique? If not, other things on the same key are none of our business,
+    /// unless the piece asks to adopt one.
+    pub unique_key: bool,
     /// A created one is gone.
     pub gone: WhenGone,
     /// A created one failed.
@@ -176,6 +179,8 @@ pub struct CreateOrder<'a> {
     pub token: Option<&'a str>,
     /// The mark, for kinds markable at create.
     pub mark: &'a Mark,
+    /// The end of the start window: not sent later than this, checked after every limiter and queue; else `Refused`.
+    pub not_after: Boot,
 }
 
 /// What came of a write.
