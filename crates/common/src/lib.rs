@@ -31,6 +31,6 @@ pub mod process;
 pub mod random;
 pub mod runtime;
 pub mod status;
-pub mod transport;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod transport;
