@@ -89,7 +89,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_askers_share_one_fetch() {
-        let (observer, calls) = observer(Duration::from_secs(3600));
+        let (observer, calls) = observer(Duration::from_hours(1));
         let asked = (0..50).map(|_| observer.get(Freshness::Any));
         let answers = futures::future::join_all(asked).await;
         assert!(answers.iter().all(|a| a.as_ref().unwrap().items == [0]));
@@ -97,7 +97,7 @@ mod tests {
     }
     #[tokio::test]
     async fn who_needs_a_newer_one_gets_a_newer_one() {
-        let (observer, calls) = observer(Duration::from_secs(3600));
+        let (observer, calls) = observer(Duration::from_hours(1));
         let first = observer.get(Freshness::Any).await.unwrap();
         let second = observer.get(Freshness::SentAfter(first.sent + Duration::from_nanos(1))).await.unwrap();
         assert!(second.sent > first.sent);

@@ -148,7 +148,9 @@ impl Estate for SampleEstate {
         let snapshots = self.session.snapshots(freshness).await?;
         let marked = |item: &Item| {
             let readable = item.tags.as_ref().and_then(|tags| tags.get(READABLE_TAG));
-            self.concern.touches(&mark_of(item)) || readable.is_some_and(|tag| *tag == self.readable)
+            self.concern.touches(&mark_of(item))
+                || self.concern.records(&item.id, &item.attributes.key())
+                || readable.is_some_and(|tag| *tag == self.readable)
         };
         let items = || snapshots.iter().flat_map(|snapshot| &snapshot.items);
         // Addresses and routes are found by the network they stand in, so the owner's networks come first.

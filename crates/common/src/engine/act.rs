@@ -48,13 +48,11 @@ fn creating<'a>(
     until: Boot,
 ) -> BoxFuture<'a, Deed> {
     Box::pin(async move {
+        let not_after = if engine.rules.on(Rule::StartWindow) { until } else { NEVER };
+        let order = CreateOrder { slot: &slot, draft: &draft, token: token.as_deref(), mark: &mark, not_after };
         let outcome = match engine.may_act(until) {
             Err(fault) => Outcome::Refused(fault),
-            Ok(()) => {
-                let not_after = if engine.rules.on(Rule::StartWindow) { until } else { NEVER };
-                let order = CreateOrder { slot: &slot, draft: &draft, token: token.as_deref(), mark: &mark, not_after };
-                estate.create(order).await
-            }
+            Ok(()) => estate.create(order).await,
         };
         Deed::Created(slot, draft, outcome)
     })

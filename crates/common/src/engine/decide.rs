@@ -253,7 +253,7 @@ impl Table<'_> {
             }
             Phase::Ready => {
                 self.rules.apply(Rule::UpDone);
-                Up::Done(Box::new(seen.clone()))
+                Up::Done(seen.clone())
             }
         }
     }
@@ -268,7 +268,7 @@ impl Table<'_> {
                 }
                 Recorded::Here(seen, _) if seen.phase == Phase::Ready => {
                     self.rules.apply(Rule::UpDone);
-                    Up::Done(Box::new(seen.clone()))
+                    Up::Done(seen.clone())
                 }
                 Recorded::Here(..) => Up::Wait("it is not ready"),
                 Recorded::NoId | Recorded::TooEarly => Up::Wait("not visible yet"),
@@ -375,3 +375,7 @@ impl Table<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

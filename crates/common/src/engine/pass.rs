@@ -5,7 +5,7 @@ use super::owner::{OwnerApi, OwnerPatch, OwnerView};
 use super::report::{Mirror, Note, Progress, Report};
 use super::rules::Rule;
 use super::stance::{Facts, Stance, TakeOver};
-use super::write::{Ended, Guard};
+use super::write::{Change, Ended, Guard};
 use crate::clock::Boot;
 use crate::identity::{MarkSeen, OwnerId, Place};
 use crate::ledger::{Ledger, Record, Unreadable};
@@ -93,8 +93,7 @@ impl Engine {
     }
     /// Owner id and seq as status mirrors them.
     pub(crate) fn mirror_of(&self, view: &OwnerView) -> Option<(OwnerId, u64)> {
-        let kind = names::ledger_condition(self.settings.controller);
-        view.conditions.iter().find(|c| c.type_ == kind).and_then(|c| Mirror::parse(&c.message))
+        crate::conditions::mirror_in(&view.conditions, self.settings.controller).map(|m| (m.owner, m.seq))
     }
     pub(crate) fn has_finalizer(&self, view: &OwnerView) -> bool {
         view.finalizers.contains(&names::finalizer(self.settings.controller))
@@ -253,7 +252,7 @@ impl Pass<'_> {
         guard: Guard,
         more: &(dyn Fn(&OwnerView, &mut OwnerPatch) + Sync),
     ) -> Result<Ledger, Over> {
-        let (view, ledger) = self.engine.store(self.api, &self.view, owner, old, new, guard, more).await?;
+        let (view, ledger) = self.engine.store(self.api, &self.view, Change { owner, old, new, guard, more }).await?;
         self.view = view;
         Ok(ledger)
     }

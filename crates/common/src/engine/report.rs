@@ -68,28 +68,6 @@ pub struct Mirror {
     pub records: String,
 }
 
-impl Mirror {
-    /// Longest message of the ledger condition; the API server allows 32 KiB.
-    const MOST: usize = 4 * 1024;
-
-    /// The condition's message.
-    pub fn to_message(&self) -> String {
-        let mut text = format!("owner {} seq {}: {}", self.owner, self.seq, self.records);
-        if text.len() > Mirror::MOST {
-            let cut = (0..=Mirror::MOST).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
-            text.truncate(cut);
-        }
-        text
-    }
-    /// Reads owner id and seq back; anybody can have edited it.
-    pub fn parse(message: &str) -> Option<(OwnerId, u64)> {
-        let rest = message.strip_prefix("owner ")?;
-        let (owner, rest) = rest.split_once(" seq ")?;
-        let (seq, _) = rest.split_once(':')?;
-        Some((owner.parse().ok()?, seq.parse().ok()?))
-    }
-}
-
 /// What one pass came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {

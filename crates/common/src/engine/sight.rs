@@ -56,7 +56,7 @@ pub enum Recorded {
     /// There is no record with an id.
     NoId,
     /// It is there.
-    Here(Sighting, Whose),
+    Here(Box<Sighting>, Whose),
     /// The cloud says there is none, and that counts.
     Gone,
     /// The cloud says there is none, but too early to count.
@@ -106,16 +106,14 @@ pub fn sort(
         let named = me.names_slot(&thing.mark, slot);
         match me.whose(&thing.mark) {
             Whose::Ours if named && !leaving(&thing.id) => sight.ours.push(thing.clone()),
-            Whose::Ours => {}
             // what another slot or the list of removals has recorded is nobody's find here
             Whose::Nobody if on_key && alive && !leaving(&thing.id) && !elsewhere(&thing.id) => {
                 sight.unmarked.push(thing.clone());
             }
-            Whose::Nobody => {}
             Whose::Foreign if alive && (named || on_key && kind.unique_key) && recorded != Some(&thing.id) => {
                 sight.foreign = Some(thing.clone());
             }
-            Whose::Foreign => {}
+            Whose::Ours | Whose::Nobody | Whose::Foreign => {}
         }
     }
     sight

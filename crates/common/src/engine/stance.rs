@@ -122,3 +122,7 @@ impl Facts {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "stance_tests.rs"]
+mod tests;

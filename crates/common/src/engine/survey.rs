@@ -105,7 +105,7 @@ impl Pass<'_> {
         };
         let settled = sent >= trusted_from;
         let recorded = match seen {
-            Some(seen) => Recorded::Here(seen.clone(), me.whose(&seen.mark)),
+            Some(seen) => Recorded::Here(Box::new(seen.clone()), me.whose(&seen.mark)),
             None if settled || !self.engine.rules.apply(Rule::SettleNotFound) => Recorded::Gone,
             None => Recorded::TooEarly,
         };

@@ -33,22 +33,30 @@ pub(crate) enum Ended {
     Full(usize),
 }
 
+/// One write of the ledger.
+pub(crate) struct Change<'c> {
+    pub(crate) owner: OwnerId,
+    /// The ledger the change was decided on.
+    pub(crate) old: Option<&'c Ledger>,
+    pub(crate) new: Ledger,
+    pub(crate) guard: Guard,
+    /// What else goes into the patch, built on the version it meets.
+    pub(crate) more: &'c (dyn Fn(&OwnerView, &mut OwnerPatch) + Sync),
+}
+
 /// How often and how patiently an id is stored: it is the only memory of a deed.
 const ID_TRIES: u32 = 24;
 const INTENT_TRIES: u32 = 3;
 
 impl Engine {
-    /// Stores `new` in place of `old`, together with what `more` adds to the patch, built on the version it meets.
+    /// Stores the new ledger in place of the old one.
     pub(crate) async fn store(
         &self,
         api: &dyn OwnerApi,
         base: &OwnerView,
-        owner: OwnerId,
-        old: Option<&Ledger>,
-        mut new: Ledger,
-        guard: Guard,
-        more: &(dyn Fn(&OwnerView, &mut OwnerPatch) + Sync),
+        change: Change<'_>,
     ) -> Result<(OwnerView, Ledger), Ended> {
+        let Change { owner, old, mut new, guard, more } = change;
         new.seq = old.map_or(new.seq, |l| l.seq.max(new.seq) + 1);
         new.writer = self.next_writer();
         let text = new.to_text();

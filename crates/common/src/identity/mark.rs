@@ -95,6 +95,11 @@ impl Mark {
         tags
     }
 }
+/// A value, if its key is there; what went wrong if it cannot be read.
+fn read<T: FromStr<Err: fmt::Display>>(key: &str, value: Option<&&str>) -> Result<Option<T>, String> {
+    value.map(|text| text.parse().map_err(|e| format!("{key}: {e}"))).transpose()
+}
+
 impl MarkSeen {
     /// Reads a mark from tags. Other people's tags are passed over.
     pub fn from_tags<'a>(keys: &MarkKeys, tags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
@@ -106,9 +111,6 @@ impl MarkSeen {
         }
         if found.is_empty() {
             return MarkSeen::Nothing;
-        }
-        fn read<T: FromStr<Err: fmt::Display>>(key: &str, value: Option<&&str>) -> Result<Option<T>, String> {
-            value.map(|text| text.parse().map_err(|e| format!("{key}: {e}"))).transpose()
         }
         let whole = || -> Result<MarkSeen, String> {
             let owner: Option<OwnerId> = read(keys.owner, found.get(keys.owner))?;
