@@ -121,8 +121,7 @@ fn merge_changes(current: &Value, patch: &Value) -> bool {
             let fields = current.as_object().unwrap_or(&empty);
             let changes = patch.iter().any(|(key, value)| match (fields.get(key), value) {
                 (None, Value::Null) => false,
-                (None, _) => true,
-                (Some(_), Value::Null) => true,
+                (None, _) | (Some(_), Value::Null) => true,
                 (Some(old), new) => merge_changes(old, new),
             });
             changes || (!current_is_object && !current.is_null())
