@@ -14,6 +14,8 @@
 //! | [`runtime`] | watch, cache, queue, runner: which object gets its next pass, and when |
 //! | [`process`] | command line, logs, metrics, health, leadership, shutdown |
 //! | [`backoff`] | how long a failing object is left alone |
+//! | [`concern`] | which things of an account may concern one owner |
+//! | [`operator`] | what a person runs beside the controller: audit, plan, takeover, release, doctor |
 //! | [`clock`], [`random`] | the two sources of chance, shared by production and simulation |
 //! | [`transport`] | one HTTP exchange, so that clients run on a socket or in the simulator |
 
@@ -26,6 +28,7 @@ pub mod identity;
 pub mod ledger;
 pub mod names;
 pub mod observer;
+pub mod operator;
 pub mod owner_api;
 pub mod process;
 pub mod random;

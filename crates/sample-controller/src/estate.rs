@@ -88,6 +88,13 @@ impl SampleEstate {
         }
         sighting(item, &self.readable)
     }
+    /// The flavor a machine has and the one it should have, if they differ.
+    fn flavors_apart(&self, piece: &Piece, seen: &Sighting) -> Option<(String, &str)> {
+        let wanted = self.plan.flavor(&piece.slot)?;
+        let flavors = self.flavors.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = flavors.get(&seen.id).filter(|known| *known != wanted)?;
+        Some((known.clone(), wanted))
+    }
     /// The tags that make a mark. The tag that people read goes only on what we made: on a stranger's thing it is theirs.
     fn tags(&self, mark: &Mark) -> Tags {
         let mut tags = mark.to_tags(&KEYS);
@@ -219,16 +226,18 @@ impl Estate for SampleEstate {
         }
     }
 
+    fn drift(&self, piece: &Piece, seen: &Sighting) -> Option<String> {
+        let (from, to) = self.flavors_apart(piece, seen)?;
+        Some(format!("flavor of {} from {from} to {to}", seen.id))
+    }
+
     async fn adjust(&self, piece: &Piece, seen: &Sighting) -> Result<Adjusted, Fault> {
-        let Some(wanted) = self.plan.flavor(&piece.slot) else { return Ok(Adjusted::Unchanged) };
-        let known = self.flavors.lock().unwrap_or_else(PoisonError::into_inner).get(&seen.id).cloned();
-        match known {
-            Some(flavor) if flavor != wanted => match self.session.cloud().resize(&seen.id, wanted).await {
-                Outcome::Done(()) => Ok(Adjusted::Changed(format!("flavor of {} from {flavor} to {wanted}", seen.id))),
-                Outcome::Refused(fault) => Err(fault),
-                Outcome::Unknown(why) => Err(Fault::Transient(why)),
-            },
-            _ => Ok(Adjusted::Unchanged),
+        let Some((_, wanted)) = self.flavors_apart(piece, seen) else { return Ok(Adjusted::Unchanged) };
+        let what = self.drift(piece, seen).unwrap_or_default();
+        match self.session.cloud().resize(&seen.id, wanted).await {
+            Outcome::Done(()) => Ok(Adjusted::Changed(what)),
+            Outcome::Refused(fault) => Err(fault),
+            Outcome::Unknown(why) => Err(Fault::Transient(why)),
         }
     }
 }

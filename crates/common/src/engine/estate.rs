@@ -247,6 +247,10 @@ pub trait Estate: Send + Sync {
     async fn unmark(&self, thing: &Thing) -> Outcome<()>;
     /// Deletes. A thing that is not there is `Done`.
     async fn delete(&self, thing: &Thing) -> Outcome<()>;
+    /// What [`Estate::adjust`] would change, in words for people. Pure: no call, only what this pass has seen.
+    fn drift(&self, _piece: &Piece, _seen: &Sighting) -> Option<String> {
+        None
+    }
     /// Brings mutable attributes of a ready thing in line with its piece.
     async fn adjust(&self, _piece: &Piece, _seen: &Sighting) -> Result<Adjusted, Fault> {
         Ok(Adjusted::Unchanged)
