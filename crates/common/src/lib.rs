@@ -35,3 +35,5 @@ pub mod random;
 pub mod runtime;
 pub mod status;
 pub mod transport;
+#[cfg(feature = "testing")]
+pub mod testing;

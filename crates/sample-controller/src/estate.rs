@@ -5,8 +5,8 @@ use crate::session::Session;
 use async_trait::async_trait;
 use common::concern::Concern;
 use common::engine::estate::{
-    Adjusted, CreateOrder, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece,
-    Sighting, Thing, WhenFailed, WhenGone, hash_params,
+    CreateOrder, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece, Sighting,
+    Thing, WhenFailed, WhenGone, hash_params,
 };
 use common::identity::{Mark, MarkKeys, MarkSeen};
 use common::ledger::Id;
@@ -87,13 +87,6 @@ impl SampleEstate {
             flavors.insert(item.id.clone(), flavor.clone());
         }
         sighting(item, &self.readable)
-    }
-    /// The flavor a machine has and the one it should have, if they differ.
-    fn flavors_apart(&self, piece: &Piece, seen: &Sighting) -> Option<(String, &str)> {
-        let wanted = self.plan.flavor(&piece.slot)?;
-        let flavors = self.flavors.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = flavors.get(&seen.id).filter(|known| *known != wanted)?;
-        Some((known.clone(), wanted))
     }
     /// The tags that make a mark. The tag that people read goes only on what we made: on a stranger's thing it is theirs.
     fn tags(&self, mark: &Mark) -> Tags {
@@ -227,17 +220,15 @@ impl Estate for SampleEstate {
     }
 
     fn drift(&self, piece: &Piece, seen: &Sighting) -> Option<String> {
-        let (from, to) = self.flavors_apart(piece, seen)?;
-        Some(format!("flavor of {} from {from} to {to}", seen.id))
+        let wanted = self.plan.flavor(&piece.slot)?;
+        let flavors = self.flavors.lock().unwrap_or_else(PoisonError::into_inner);
+        let is = flavors.get(&seen.id).filter(|is| *is != wanted)?;
+        Some(format!("flavor of {} from {is} to {wanted}", seen.id))
     }
-
-    async fn adjust(&self, piece: &Piece, seen: &Sighting) -> Result<Adjusted, Fault> {
-        let Some((_, wanted)) = self.flavors_apart(piece, seen) else { return Ok(Adjusted::Unchanged) };
-        let what = self.drift(piece, seen).unwrap_or_default();
-        match self.session.cloud().resize(&seen.id, wanted).await {
-            Outcome::Done(()) => Ok(Adjusted::Changed(what)),
-            Outcome::Refused(fault) => Err(fault),
-            Outcome::Unknown(why) => Err(Fault::Transient(why)),
+    async fn adjust(&self, piece: &Piece, seen: &Sighting) -> Outcome<()> {
+        match self.plan.flavor(&piece.slot) {
+            Some(wanted) => self.session.cloud().resize(&seen.id, wanted).await,
+            None => Outcome::Done(()),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod fence;
 mod memory;
 pub mod owner;
 mod pass;
+pub mod preview;
 pub mod report;
 pub mod rules;
 pub mod sight;

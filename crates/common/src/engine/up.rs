@@ -1,6 +1,6 @@
 //! The way up: decide for every piece, store the intents in one patch, act on all of them at once, store the ids.
 use super::decide::{Down, Up};
-use super::estate::{Draft, Freshness, Listing, Markable, Piece, Sighting, Thing, Want};
+use super::estate::{Draft, Fault, Freshness, Listing, Markable, Outcome, Piece, Sighting, Thing, Want};
 use super::pass::{Over, Pass, blocked};
 use super::report::{Progress, Standing};
 use super::rules::Rule;
@@ -78,13 +78,15 @@ impl Pass<'_> {
         }
         let mut changed = Vec::new();
         for (piece, seen) in &plan.done {
-            if self.engine.may_act(self.now()).is_err() {
-                break;
-            }
-            match self.estate.adjust(piece, seen).await? {
-                super::estate::Adjusted::Unchanged => {}
-                super::estate::Adjusted::Changed(what) => changed.push(format!("{}: {what}", piece.slot)),
-                super::estate::Adjusted::Waiting(what) => changed.push(format!("{} waits: {what}", piece.slot)),
+            let Some(what) = self.estate.drift(piece, seen) else { continue };
+            self.engine.may_act(self.now())?;
+            match self.estate.adjust(piece, seen).await {
+                Outcome::Done(()) => {
+                    self.note(false, "Adjusted", format!("{}: {what}", piece.slot));
+                    changed.push(format!("{}: {what}", piece.slot));
+                }
+                Outcome::Refused(fault) => return Err(Progress::Failed(fault)),
+                Outcome::Unknown(why) => return Err(Progress::Failed(Fault::Transient(why))),
             }
         }
         if let Some((reason, message)) = plan.refusals.first() {

@@ -1,10 +1,9 @@
 //! What a person runs beside the controller: `audit`, `plan`, `takeover`, `release`, `doctor`. The same for every controller:
-//! judgements are pure functions over what a cloud shows and what owners say, and the plan is the engine itself on a shadow.
+//! judgements are pure functions over what a cloud shows and what owners say..
 pub mod audit;
 pub mod doctor;
 pub mod plan;
 pub mod release;
-mod shadow;
 pub mod takeover;
 
 use crate::engine::Settings;

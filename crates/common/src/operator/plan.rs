@@ -1,37 +1,22 @@
-//! What would be created, changed and deleted. Not a second set of rules: the engine itself runs, on a shadow of the API
-//! server and of the cloud, until it has nothing more to do.
-use super::shadow::{Deed, ShadowApi, ShadowClock, ShadowEstate};
-use super::{Row, full_name};
-use crate::engine::estate::Estate;
-use crate::engine::fence::Open;
-use crate::engine::owner::OwnerView;
+//! What would be created, changed and deleted, as lines for people. What those are, [`crate::engine::preview`] finds out by
+//! running the engine itself.
+use super::Row;
+use crate::engine::preview::{Act, Preview};
 use crate::engine::report::Progress;
-use crate::engine::rules::Rulebook;
-use crate::engine::{Engine, Settings};
-use crate::random::Random;
-use crate::status::{Wish, write};
-use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::json;
-use std::sync::Arc;
-use std::time::Duration;
 
-/// More passes than any owner needs: a few per rank and wave.
-const MOST_PASSES: u32 = 500;
-const SOON: Duration = Duration::from_secs(1);
-
-/// One write that would be made.
+/// One line of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Namespace and name of the owner.
     pub owner: String,
-    /// `create`, `change`, `mark`, `unmark` or `delete`.
+    /// `create`, `mark`, `adopt`, `release`, `change` or `delete`; `blocked` or `failed` if the plan ends there.
     pub verb: &'static str,
     /// The slot.
     pub slot: String,
-    /// Which thing; for a new one, a name in its stead.
+    /// The thing, if it is there already.
     pub id: String,
-    /// What would be asked for.
+    /// What would be asked for, or why nothing can be.
     pub detail: String,
 }
 impl Row for Step {
@@ -41,42 +26,69 @@ impl Row for Step {
     }
 }
 
-/// The plan for one owner.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Preview {
-    /// What would be written to the cloud, in order.
-    pub steps: Vec<Step>,
-    /// Where it would end.
-    pub end: Progress,
+/// The lines of one owner's plan; none if everything is as wanted.
+pub fn steps(owner: &str, preview: &Preview) -> Vec<Step> {
+    let step = |verb, slot: &str, id: &str, detail: String| {
+        let (owner, slot, id) = (owner.to_owned(), slot.to_owned(), id.to_owned());
+        Step { owner, verb, slot, id, detail }
+    };
+    let of = |act: &Act| match act {
+        Act::Create { slot, params } => step("create", slot, "", params.to_string()),
+        Act::Mark { slot, id, adopted: true } => step("adopt", slot, id, String::new()),
+        Act::Mark { slot, id, adopted: false } => step("mark", slot, id, String::new()),
+        Act::Release { slot, id } => step("release", slot, id, String::new()),
+        Act::Change { slot, what } => step("change", slot, "", what.clone()),
+        Act::Delete { slot, id } => step("delete", slot, id, String::new()),
+    };
+    let end = match &preview.end.progress {
+        Progress::Blocked { reason, message } => Some(step("blocked", "", "", format!("{reason}: {message}"))),
+        Progress::Failed(fault) => Some(step("failed", "", "", fault.to_string())),
+        Progress::Done | Progress::Gone | Progress::Waiting { .. } | Progress::Stale(_) => None,
+    };
+    preview.acts.iter().map(of).chain(end).collect()
 }
 
-/// Runs the engine on a shadow of one owner. Reads the real cloud, writes nothing.
-pub async fn preview(
-    settings: Settings,
-    wall: Timestamp,
-    view: &OwnerView,
-    paused: Option<String>,
-    estate: &dyn Estate,
-) -> Preview {
-    let (controller, poll) = (settings.controller, settings.timing.poll);
-    let clock = Arc::new(ShadowClock::new(wall));
-    let (api, shadow) = (ShadowApi::new(view), ShadowEstate::new(estate, clock.clone()));
-    let engine =
-        Engine::new(settings, clock.clone(), Arc::new(Random::seeded(0)), Arc::new(Open), Rulebook::production());
-    let mut end = Progress::Gone;
-    for _ in 0..MOST_PASSES {
-        let Some(current) = api.current() else { break };
-        let report = engine.pass(&current, paused.clone(), &api, &shadow).await;
-        let fields = json!({});
-        write(&api, &report, &Wish::new(controller, current.generation, &fields), wall).await;
-        end = report.progress;
-        match &end {
-            Progress::Waiting { again, .. } => clock.advance((*again).max(SOON)),
-            Progress::Stale(_) => clock.advance(poll),
-            Progress::Done | Progress::Blocked { .. } | Progress::Failed(_) | Progress::Gone => break,
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::estate::Fault;
+    use crate::engine::report::Report;
+    use serde_json::json;
+
+    fn preview(acts: Vec<Act>, progress: Progress) -> Preview {
+        let end = Report {
+            progress,
+            view: None,
+            standing: vec![],
+            notes: vec![],
+            kept: vec![],
+            mirror: None,
+            ids: [].into(),
+        };
+        Preview { acts, end }
     }
-    let owner = full_name(view);
-    let step = |Deed { verb, slot, id, detail }| Step { owner: owner.clone(), verb, slot, id, detail };
-    Preview { steps: shadow.deeds().into_iter().map(step).collect(), end }
+
+    #[test]
+    fn a_converged_owner_has_no_lines() {
+        assert_eq!(steps("ns/a", &preview(vec![], Progress::Done)), []);
+    }
+    #[test]
+    fn every_act_is_a_line_and_so_is_what_stops_the_plan() {
+        let (slot, id) = ("disk-a".to_owned(), "disk-1".to_owned());
+        let acts = vec![
+            Act::Create { slot: slot.clone(), params: json!({"size_gb": 1}) },
+            Act::Mark { slot: slot.clone(), id: id.clone(), adopted: true },
+            Act::Mark { slot: slot.clone(), id: id.clone(), adopted: false },
+            Act::Release { slot: slot.clone(), id: id.clone() },
+            Act::Change { slot: slot.clone(), what: "flavor".into() },
+            Act::Delete { slot, id },
+        ];
+        let verbs = |progress| -> Vec<_> {
+            steps("ns/a", &preview(acts.clone(), progress)).into_iter().map(|step| step.verb).collect()
+        };
+        let acts = ["create", "adopt", "mark", "release", "change", "delete"];
+        assert_eq!(verbs(Progress::Done), acts);
+        let fault = Progress::Failed(Fault::Denied("disks.create".into()));
+        assert_eq!(verbs(fault), [&acts[..], &["failed"]].concat());
+    }
 }
