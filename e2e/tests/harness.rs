@@ -3,7 +3,6 @@ use e2e::patience::{Seen, until};
 use e2e::process::{Leashed, Program};
 use e2e::{
     Account, AuditLog, Cluster, ControlPlane, EmulatorProcess, Launch, Result, TemporaryNamespace, cluster, enabled,
-    manifests,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
@@ -146,7 +145,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
-subjects: [{kind: ServiceAccount, name: reader, namespace: NAMESPACE}]
+subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
 "#;
 
 #[tokio::test]
@@ -157,9 +156,11 @@ async fn rights_are_checked_and_requests_are_counted() -> Result<()> {
     // given an account that may read config maps in one namespace, and nothing else
     let cluster = cluster().await?;
     let namespace = TemporaryNamespace::create(&cluster, "rights").await?;
-    let text = READER.replace("NAMESPACE", namespace.name());
-    manifests::apply_text(&cluster, namespace.name(), &text).await?;
-    let account = Account::of(&cluster, namespace.name(), "reader").await?;
+    let shipped = e2e::folder::Folder::create("shipped")?;
+    shipped.write("reader.yaml", READER)?;
+    shipped.write("kustomization.yaml", format!("{{resources: [reader.yaml], namespace: {}}}", namespace.name()))?;
+    let account = Account::deployed(&cluster, shipped.path()).await?;
+    shipped.remove()?;
     let client = account.client().await?;
     let (maps, secrets): (Api<ConfigMap>, Api<Secret>) =
         (Api::namespaced(client.clone(), namespace.name()), Api::namespaced(client, namespace.name()));
