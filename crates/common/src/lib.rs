@@ -42,6 +42,6 @@ pub mod random;
 pub mod runtime;
 pub mod status;
 pub mod tags;
-pub mod transport;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod transport;
