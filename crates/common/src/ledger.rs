@@ -36,6 +36,9 @@ pub enum Record {
         listed: Timestamp,
         /// 1 for a new intent, one more with every renewal: a renewed record is a new record.
         attempt: u32,
+        /// The natural key; only for kinds not markable at create, which are found by it even after the spec changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
     },
     /// We made it.
     Created {
@@ -61,6 +64,13 @@ pub enum Record {
     },
 }
 impl Record {
+    /// The natural key it was intended or made under, for kinds that are found by it.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Record::Intended { key, .. } | Record::Created { key, .. } => key.as_deref(),
+            Record::Adopted { .. } | Record::Referenced { .. } => None,
+        }
+    }
     /// The id, if one is known.
     pub fn id(&self) -> Option<&Id> {
         match self {
@@ -78,6 +88,9 @@ pub struct Removal {
     pub slot: Slot,
     /// Its id.
     pub id: Id,
+    /// The natural key it was made under; only for kinds that can never carry a mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// The whole ledger of one controller on one owner.
@@ -161,5 +174,65 @@ impl Ledger {
     /// This write and no other.
     pub fn stamp(&self) -> (u64, Writer) {
         (self.seq, self.writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record() -> impl Strategy<Value = Record> {
+        let intended = (any::<Option<String>>(), "[0-9a-f]{16}", 0_i64..4_000_000_000, 1_u32..9);
+        prop_oneof![
+            intended.prop_map(|(token, params, at, attempt)| Record::Intended {
+                key: token.clone(),
+                token,
+                params,
+                listed: Timestamp::from_second(at).unwrap(),
+                attempt
+            }),
+            (".{0,40}", any::<bool>(), any::<Option<String>>()).prop_map(|(id, marked, key)| Record::Created {
+                id,
+                marked,
+                key
+            }),
+            ".{0,40}".prop_map(|id| Record::Adopted { id, then: Then::Release }),
+            ".{0,40}".prop_map(|id| Record::Referenced { id }),
+        ]
+    }
+    fn ledger() -> impl Strategy<Value = Ledger> {
+        let slots = proptest::collection::btree_map("[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,6})?", record(), 0..6);
+        (any::<u64>(), any::<u64>(), any::<u64>(), slots).prop_map(|(seq, process, number, slots)| {
+            let place = Place::of("i", "c", "K", "n", "a");
+            let mut ledger = Ledger::empty("uid", &place, Writer { process, number });
+            ledger.seq = seq;
+            ledger.records = slots.into_iter().map(|(s, r)| (s.parse().unwrap(), r)).collect();
+            ledger.removing = vec![Removal { slot: "disk".parse().unwrap(), id: "d".into(), key: None }];
+            ledger
+        })
+    }
+    proptest! {
+        #[test]
+        fn a_ledger_reads_back_as_written(ledger in ledger()) {
+            prop_assert_eq!(Ledger::parse(&ledger.to_text()), Ok(ledger));
+        }
+        #[test]
+        fn a_cut_ledger_is_never_taken_for_one(ledger in ledger(), cut in 0.0_f64..1.0) {
+            let text = ledger.to_text();
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+            let at = (0..=(text.len() as f64 * cut) as usize).rev().find(|i| text.is_char_boundary(*i)).unwrap();
+            prop_assume!(at < text.len());
+            prop_assert!(matches!(Ledger::parse(&text[..at]), Err(Unreadable::Malformed(_))));
+        }
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,200}") {
+            let _ = Ledger::parse(&text);
+        }
+    }
+    #[test]
+    fn a_newer_version_is_left_alone_whatever_else_it_says() {
+        assert_eq!(Ledger::parse(r#"{"version": 2, "shape": "unknown"}"#), Err(Unreadable::TooNew(2)));
+        assert!(matches!(Ledger::parse(r#"{"version": 0}"#), Err(Unreadable::Malformed(_))));
     }
 }

@@ -46,6 +46,9 @@ pub struct Kind {
     pub markable: Markable,
     /// Does create take an idempotency token?
     pub token: bool,
+    /// Does the cloud keep the natural key unique? If not, other things on the same key are none of our business,
+    /// unless the piece asks to adopt one.
+    pub unique_key: bool,
     /// A created one is gone.
     pub gone: WhenGone,
     /// A created one failed.
@@ -176,6 +179,8 @@ pub struct CreateOrder<'a> {
     pub token: Option<&'a str>,
     /// The mark, for kinds markable at create.
     pub mark: &'a Mark,
+    /// The end of the start window: not sent later than this, checked after every limiter and queue; else `Refused`.
+    pub not_after: Boot,
 }
 
 /// What came of a write.
@@ -210,17 +215,6 @@ pub enum Fault {
     },
 }
 
-/// What came of bringing mutable attributes in line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Adjusted {
-    /// Nothing to do.
-    Unchanged,
-    /// Written.
-    Changed(String),
-    /// Not yet possible, and why.
-    Waiting(String),
-}
-
 /// One cloud account as seen for one owner. Implemented by each controller; the engine decides, this only does.
 #[async_trait]
 pub trait Estate: Send + Sync {
@@ -242,8 +236,12 @@ pub trait Estate: Send + Sync {
     async fn unmark(&self, thing: &Thing) -> Outcome<()>;
     /// Deletes. A thing that is not there is `Done`.
     async fn delete(&self, thing: &Thing) -> Outcome<()>;
-    /// Brings mutable attributes of a ready thing in line with its piece.
-    async fn adjust(&self, _piece: &Piece, _seen: &Sighting) -> Result<Adjusted, Fault> {
-        Ok(Adjusted::Unchanged)
+    /// What of a ready thing's mutable attributes differs from its piece, for people; nothing if it is as wanted. Pure.
+    fn drift(&self, _piece: &Piece, _seen: &Sighting) -> Option<String> {
+        None
+    }
+    /// Brings what drifted in line.
+    async fn adjust(&self, _piece: &Piece, _seen: &Sighting) -> Outcome<()> {
+        Outcome::Done(())
     }
 }

@@ -2,6 +2,8 @@
 use super::{OwnerId, Place, Slot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 /// What happens to an adopted thing when it is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,7 +35,16 @@ pub enum MarkSeen {
     Nothing,
     /// A whole mark.
     Whole(Mark),
-    /// Keys of ours with values that make no mark: half written, half removed, or made by somebody else.
+    /// Some keys of ours are missing, the others read well: half written or half removed.
+    Part {
+        /// The owner id, if it is there.
+        owner: Option<OwnerId>,
+        /// The place, if it is there.
+        place: Option<Place>,
+        /// The slot, if it is there.
+        slot: Option<Slot>,
+    },
+    /// Keys of ours with values we never write.
     Garbled(String),
 }
 
@@ -84,6 +95,11 @@ impl Mark {
         tags
     }
 }
+/// A value, if its key is there; what went wrong if it cannot be read.
+fn read<T: FromStr<Err: fmt::Display>>(key: &str, value: Option<&&str>) -> Result<Option<T>, String> {
+    value.map(|text| text.parse().map_err(|e| format!("{key}: {e}"))).transpose()
+}
+
 impl MarkSeen {
     /// Reads a mark from tags. Other people's tags are passed over.
     pub fn from_tags<'a>(keys: &MarkKeys, tags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
@@ -96,20 +112,63 @@ impl MarkSeen {
         if found.is_empty() {
             return MarkSeen::Nothing;
         }
-        let value = |key: &str| found.get(key).copied().ok_or_else(|| format!("{key} is missing"));
-        let read = || -> Result<Mark, String> {
-            Ok(Mark {
-                owner: value(keys.owner)?.parse().map_err(|e| format!("{}: {e}", keys.owner))?,
-                place: value(keys.place)?.parse().map_err(|e| format!("{}: {e}", keys.place))?,
-                slot: value(keys.slot)?.parse().map_err(|e| format!("{}: {e}", keys.slot))?,
-                adopted: match found.get(keys.adopted) {
-                    None => None,
-                    Some(&"delete") => Some(Then::Delete),
-                    Some(&"release") => Some(Then::Release),
-                    Some(_) => return Err(format!("{} is neither delete nor release", keys.adopted)),
-                },
+        let whole = || -> Result<MarkSeen, String> {
+            let owner: Option<OwnerId> = read(keys.owner, found.get(keys.owner))?;
+            let place: Option<Place> = read(keys.place, found.get(keys.place))?;
+            let slot: Option<Slot> = read(keys.slot, found.get(keys.slot))?;
+            let adopted = match found.get(keys.adopted) {
+                None => None,
+                Some(&"delete") => Some(Then::Delete),
+                Some(&"release") => Some(Then::Release),
+                Some(_) => return Err(format!("{} is neither delete nor release", keys.adopted)),
+            };
+            Ok(match (owner, place, slot) {
+                (Some(owner), Some(place), Some(slot)) => MarkSeen::Whole(Mark { owner, place, slot, adopted }),
+                (owner, place, slot) => MarkSeen::Part { owner, place, slot },
             })
         };
-        read().map_or_else(MarkSeen::Garbled, MarkSeen::Whole)
+        whole().unwrap_or_else(MarkSeen::Garbled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(adopted: Option<Then>) -> Mark {
+        Mark {
+            owner: OwnerId::from_bits([7; 16]),
+            place: Place::of("here", "sample", "SampleOwner", "ns", "a"),
+            slot: "port-0".parse().unwrap(),
+            adopted,
+        }
+    }
+    fn seen(tags: &BTreeMap<String, String>) -> MarkSeen {
+        MarkSeen::from_tags(&MarkKeys::DOTTED, tags.iter().map(|(k, v)| (k.as_str(), v.as_str())))
+    }
+
+    #[test]
+    fn a_mark_reads_back_as_written_among_other_tags() {
+        for adopted in [None, Some(Then::Delete), Some(Then::Release)] {
+            let mut tags = mark(adopted).to_tags(&MarkKeys::DOTTED);
+            tags.insert("team".into(), "blue".into());
+            assert_eq!(seen(&tags), MarkSeen::Whole(mark(adopted)));
+        }
+    }
+    #[test]
+    fn a_missing_key_makes_a_part_and_a_wrong_value_is_garbled() {
+        let mut tags = mark(None).to_tags(&MarkKeys::DOTTED);
+        tags.remove("custody.dev/owner");
+        assert!(matches!(seen(&tags), MarkSeen::Part { owner: None, place: Some(_), slot: Some(_) }));
+        tags.insert("custody.dev/owner".into(), "me".into());
+        assert!(matches!(seen(&tags), MarkSeen::Garbled(_)));
+        assert_eq!(seen(&BTreeMap::from([("team".into(), "blue".into())])), MarkSeen::Nothing);
+    }
+    #[test]
+    fn places_of_different_objects_differ_even_when_their_names_run_together() {
+        let place = |ns, name| Place::of("here", "c", "K", ns, name);
+        assert_ne!(place("a", "b-c"), place("a-b", "c"));
+        assert_ne!(place("ab", "c"), place("a", "bc"));
+        assert_eq!(place("a", "b").to_string().parse::<Place>(), Ok(place("a", "b")));
     }
 }

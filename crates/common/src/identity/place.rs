@@ -56,11 +56,12 @@ impl fmt::Display for Place {
 impl FromStr for Place {
     type Err = InvalidPlace;
     fn from_str(text: &str) -> Result<Self, InvalidPlace> {
-        let hexadecimal = |s: &str, n: usize| {
-            s.len() == n && s.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        };
+        let hexadecimal =
+            |s: &str, n: usize| s.len() == n && s.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         match text.split_once('-') {
-            Some((a, b)) if hexadecimal(a, INSTALLATION_DIGITS) && hexadecimal(b, OBJECT_DIGITS) => Ok(Place(text.into())),
+            Some((a, b)) if hexadecimal(a, INSTALLATION_DIGITS) && hexadecimal(b, OBJECT_DIGITS) => {
+                Ok(Place(text.into()))
+            }
             _ => Err(InvalidPlace),
         }
     }

@@ -1,0 +1,103 @@
+//! What this process remembers of its owners: when it first saw each record, on its own boot-time clock. Lost with it.
+use super::rules::{Rule, Rulebook};
+use crate::clock::Boot;
+use crate::identity::{OwnerId, Slot};
+use crate::ledger::{Ledger, Record, Removal};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// One owner.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnerMemory {
+    /// Absence without a record counts in listings sent from then on.
+    pub(crate) trusted_from: Boot,
+    /// First sight of each record now in the ledger.
+    records: HashMap<(Slot, Record), Boot>,
+    /// First sight of each removal now in the ledger.
+    removals: HashMap<Removal, Boot>,
+    /// Highest seq seen.
+    pub(crate) seq: u64,
+    /// The owner id.
+    pub(crate) owner: Option<OwnerId>,
+}
+
+/// All owners of this process.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    owners: Mutex<HashMap<String, OwnerMemory>>,
+    settle: Duration,
+    rules: Rulebook,
+}
+
+impl Memory {
+    pub(crate) fn new(settle: Duration, rules: Rulebook) -> Self {
+        Memory { owners: Mutex::new(HashMap::new()), settle, rules }
+    }
+    /// For a rehearsal: everything seen counts at once.
+    pub(crate) fn settle_at_once(&mut self) {
+        self.settle = Duration::ZERO;
+    }
+    fn with<T>(&self, uid: &str, now: Boot, f: impl FnOnce(&mut OwnerMemory) -> T) -> T {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || OwnerMemory { trusted_from: now + self.settle, ..OwnerMemory::default() };
+        f(owners.entry(uid.to_owned()).or_insert_with(fresh))
+    }
+    /// What is known of this owner; from now on it is known.
+    pub(crate) fn of(&self, uid: &str, now: Boot) -> OwnerMemory {
+        self.with(uid, now, |m| m.clone())
+    }
+    /// This process has just minted the owner id: nothing can carry it yet.
+    pub(crate) fn minted(&self, uid: &str, now: Boot) {
+        self.with(uid, now, |m| m.trusted_from = Boot::default());
+    }
+    /// Nothing that was known of this owner counts any more.
+    pub(crate) fn distrust(&self, uid: &str, now: Boot) {
+        let settle = self.settle;
+        self.with(uid, now, |m| *m = OwnerMemory { trusted_from: now + settle, ..OwnerMemory::default() });
+    }
+    pub(crate) fn forget(&self, uid: &str) {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+    /// Sees a ledger: notes what is new in it, drops what is no longer in it.
+    pub(crate) fn notice(&self, uid: &str, owner: OwnerId, ledger: &Ledger, now: Boot) {
+        self.with(uid, now, |m| {
+            m.owner = Some(owner);
+            m.seq = m.seq.max(ledger.seq);
+            let old = std::mem::take(&mut m.records);
+            for (slot, record) in &ledger.records {
+                let key = (slot.clone(), self.sameness(record));
+                let first = old.get(&key).copied().unwrap_or(now);
+                m.records.insert(key, first);
+            }
+            let old = std::mem::take(&mut m.removals);
+            for removal in &ledger.removing {
+                m.removals.insert(removal.clone(), old.get(removal).copied().unwrap_or(now));
+            }
+        });
+    }
+    /// What makes two records the same: everything.
+    fn sameness(&self, record: &Record) -> Record {
+        let mut same = record.clone();
+        if let Record::Intended { listed, attempt, .. } = &mut same {
+            if *attempt > 1 {
+                self.rules.apply(Rule::RenewalIsNewRecord);
+            }
+            if !self.rules.on(Rule::RenewalIsNewRecord) {
+                (*listed, *attempt) = (jiff::Timestamp::UNIX_EPOCH, 0);
+            }
+        }
+        same
+    }
+    /// From when on absence counts for this record, or for none.
+    pub(crate) fn trusted_from(&self, uid: &str, slot: &Slot, record: Option<&Record>, now: Boot) -> Boot {
+        self.with(uid, now, |m| match record {
+            None => m.trusted_from,
+            Some(record) => m.records.get(&(slot.clone(), self.sameness(record))).copied().unwrap_or(now) + self.settle,
+        })
+    }
+    /// From when on NotFound counts for this removal.
+    pub(crate) fn removal_trusted_from(&self, uid: &str, removal: &Removal, now: Boot) -> Boot {
+        self.with(uid, now, |m| m.removals.get(removal).copied().unwrap_or(now) + self.settle)
+    }
+}
