@@ -56,13 +56,16 @@ async fn prune(stage: &mut Stage, wanted: usize) -> Result<()> {
 }
 
 async fn kill_in_mid_creation(stage: &mut Stage) -> Result<usize> {
-    scene("The controller dies in mid-creation", "kubectl apply -f hack/demo.d/blog.yaml, answers delayed, then kill -9");
+    scene(
+        "The controller dies in mid-creation",
+        "kubectl apply -f hack/demo.d/blog.yaml, answers delayed, then kill -9",
+    );
     let before = living(stage).await?.len();
     // The cloud does its work at once and answers late: the controller dies without having heard of what it made.
     stage.cloud.add_faults(&json!({"match": {"verb": "create"}, "action": {"delay": {"ms": 3000}}})).await?;
     let wanted = stage.apply("blog").await?;
     let cloud = &stage.cloud;
-    until("a create on its way", Duration::from_secs(120), || async {
+    until("a create on its way", Duration::from_mins(2), || async {
         let now = things(cloud).await?.iter().filter(|thing| thing.exists() && thing.made_by == PRINCIPAL).count();
         Ok(if now > before { Seen::Yes(()) } else { Seen::NotYet(format!("{now} things")) })
     })
