@@ -1,7 +1,9 @@
 //! Status is written once per pass, and only if it changes anything.
 use crate::conditions::{self, Scene, Statement};
+use crate::engine::estate::Ids;
 use crate::engine::owner::{OwnerApi, OwnerView, Patched};
-use crate::engine::report::{Progress, Report};
+use crate::engine::report::{Note, Progress, Report};
+use crate::names::reason;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
@@ -61,6 +63,20 @@ pub fn conditions(
     now: Timestamp,
 ) -> Vec<Condition> {
     conditions::compose(report, old, &Scene::new(controller, generation, now))
+}
+
+/// The report of a pass over an object that does not fit its own type.
+pub fn invalid(view: &OwnerView, why: &str) -> Report {
+    let message = format!("the object does not fit its type: {why}");
+    Report {
+        progress: Progress::Blocked { reason: reason::INVALID_OBJECT, message: message.clone() },
+        view: Some(view.clone()),
+        standing: Vec::new(),
+        notes: vec![Note { warning: true, reason: reason::INVALID_OBJECT, message }],
+        kept: Vec::new(),
+        mirror: None,
+        ids: Ids::new(),
+    }
 }
 
 /// Writes conditions and fields on the report's view. After a conflict: one uncached read, composed anew, one more try.

@@ -142,11 +142,17 @@ pub struct ApiEndpoint {
 
 /// What happens at the end to a thing that somebody else made and this owner took over.
 #[derive(Serialize, Deserialize, schemars::JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[schemars(inline, transform = without_description)]
 pub enum Adopt {
     /// It is deleted with its owner.
     Delete,
     /// It loses the mark of its owner and stays.
     Release,
+}
+
+/// The fields say what adopting means for their kind; the enum's own words would take their place.
+fn without_description(schema: &mut schemars::Schema) {
+    schema.remove("description");
 }
 
 /// A network: made, adopted by its name in the cloud, or used by its id.

@@ -7,6 +7,7 @@
 pub mod api;
 pub mod client;
 pub mod cloud;
+pub mod crd;
 pub mod credentials;
 pub mod estate;
 pub mod http;

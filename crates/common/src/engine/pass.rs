@@ -204,7 +204,8 @@ impl Pass<'_> {
         if view.annotations.contains_key(names::DELETE_FOR_MOVE) && self.engine.rules.apply(Rule::DeleteForMove) {
             return Err(blocked(
                 reason::MOVE_UNFINISHED,
-                "this is the source of an unfinished move; nothing is written",
+                "this object is marked as the source of an unfinished move and nothing is written; finish the move, or, if this is \
+                 where the owner shall live, take the annotation delete-for-move off",
             ));
         }
         if let Some(peer) = self.engine.peer_of(view) {
@@ -320,7 +321,6 @@ impl Pass<'_> {
     /// The owner id was stripped from everywhere we can read: marks in our place know it, after one settle.
     async fn ask_marks(&mut self, facts: &Facts) -> Result<Progress, Over> {
         let trusted = self.engine.memory.of(&self.view.uid, self.now()).trusted_from;
-        let scope = self.estate.scope().await?;
         let listing = self.list(Freshness::SentAfter(self.now())).await?;
         let owners: BTreeSet<OwnerId> = listing
             .things
@@ -335,7 +335,8 @@ impl Pass<'_> {
             return Ok(self.waiting("looks for what this owner made", trusted.since(self.now())));
         }
         match owners.iter().collect::<Vec<_>>()[..] {
-            [] => self.begin(None, scope).await,
+            // nothing under our place: as an owner never seen, which may have lived elsewhere
+            [] => self.mint(facts).await,
             [owner] => self.rebuild(facts, *owner).await,
             _ => Ok(blocked(
                 reason::TAKEOVER_REQUIRED,

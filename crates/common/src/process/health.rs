@@ -14,6 +14,12 @@ impl Readiness {
     pub fn missing(&self, what: &str, why: &str) {
         self.lock().insert(what.to_owned(), Some(why.to_owned()));
     }
+    /// Another reason for what is missing already; what was there once stays there.
+    pub fn still_missing(&self, what: &str, why: &str) {
+        if let Some(reason @ Some(_)) = self.lock().get_mut(what) {
+            *reason = Some(why.to_owned());
+        }
+    }
     /// This is there.
     pub fn present(&self, what: &str) {
         self.lock().insert(what.to_owned(), None);
@@ -47,7 +53,10 @@ mod tests {
         readiness.present("API server");
         assert!(!readiness.is_ready());
         assert_eq!(readiness.describe(), "[+] API server: ok\n[-] first list of things: not complete\n");
+        readiness.still_missing("first list of things", "404");
+        assert!(readiness.describe().contains("[-] first list of things: 404"));
         readiness.present("first list of things");
+        readiness.still_missing("first list of things", "watch closed");
         assert!(readiness.is_ready());
     }
 }

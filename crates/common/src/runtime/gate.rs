@@ -96,9 +96,9 @@ impl OwnerApi for GatedApi {
         if let Patched::Stored(now) = &patched {
             // Only a write that set the ledger makes its text our own.
             if patch.annotations.contains_key(&self.gate.annotation) {
-                self.gate.wrote(now)
+                self.gate.wrote(now);
             } else {
-                self.gate.saw(now)
+                self.gate.saw(now);
             }
         }
         patched

@@ -7,6 +7,7 @@ use super::queue::{Queue, Taken, Why};
 use super::watch::{self, News, Source};
 use crate::backoff::{self, Streaks};
 use crate::clock::{Boot, SharedClock};
+use crate::conditions::cut;
 use crate::engine::owner::OwnerView;
 use crate::process::health::Readiness;
 use crate::process::metrics::Metrics;
@@ -241,6 +242,8 @@ impl<R: Reconciler> Runner<R> {
             News::Trouble(why) => {
                 let name = self.ground.metrics.controller();
                 self.ground.metrics.watch_troubles.with_label_values(&[name]).inc();
+                // Before the first list this is what is missing: the CRD, a permission, the API server.
+                self.ground.readiness.still_missing(what, &cut(&why, 300));
                 warn!(why, "watch");
             }
         }

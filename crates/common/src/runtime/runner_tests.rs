@@ -94,7 +94,7 @@ fn bounds() -> Bounds {
     Bounds {
         concurrency: 2,
         pass: Duration::from_secs(5),
-        resync: Duration::from_secs(600),
+        resync: Duration::from_mins(10),
         drain: Duration::from_secs(5),
     }
 }

@@ -15,7 +15,7 @@ const PAGE: u32 = 100;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// A page that takes longer is asked for anew: kube bounds watches, not lists.
-const PAGE_TIME: Duration = Duration::from_secs(60);
+const PAGE_TIME: Duration = Duration::from_mins(1);
 
 /// What to watch.
 #[derive(Clone)]

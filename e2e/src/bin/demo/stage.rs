@@ -46,7 +46,8 @@ impl Stage {
         controller.wait_ready(PATIENCE).await?;
         let namespace = TemporaryNamespace::create(cluster, "demo").await?;
         let client = cluster.client().await?;
-        let owners = dynamic_api(client, namespace.name(), "sample.custody.dev/v1alpha1", "SampleOwner", "sampleowners");
+        let owners =
+            dynamic_api(client, namespace.name(), "sample.custody.dev/v1alpha1", "SampleOwner", "sampleowners");
         Ok(Stage { plane, cloud, controller, namespace, owners, began })
     }
     /// A line with the time since the start.
@@ -56,7 +57,8 @@ impl Stage {
     /// Applies `hack/demo.d/<name>.yaml`; returns how many things it asks for.
     pub(crate) async fn apply(&self, name: &str) -> Result<usize> {
         let path = binaries::root().join(format!("hack/demo.d/{name}.yaml"));
-        let text = std::fs::read_to_string(&path).map_err(|error| Error::other(format!("{}: {error}", path.display())))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| Error::other(format!("{}: {error}", path.display())))?;
         manifests::apply_text(self.plane.cluster(), self.namespace.name(), &text).await?;
         let lists = manifests::parse(&text)?.into_iter().filter_map(|object| object.data["spec"].as_object().cloned());
         Ok(lists.flat_map(|spec| spec.into_iter().filter_map(|(_, list)| list.as_array().map(Vec::len))).sum())
@@ -126,5 +128,9 @@ fn progress(object: &DynamicObject) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let summary = text(&object.data["status"]["summary"]);
     let message: String = text(&ready["message"]).chars().take(100).collect();
-    [summary, text(&ready["reason"]), message].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    [summary, text(&ready["reason"]), message]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -56,7 +56,10 @@ async fn prune(stage: &mut Stage, wanted: usize) -> Result<()> {
 }
 
 async fn kill_in_mid_creation(stage: &mut Stage) -> Result<usize> {
-    scene("The controller dies in mid-creation", "kubectl apply -f hack/demo.d/blog.yaml, answers delayed, then kill -9");
+    scene(
+        "The controller dies in mid-creation",
+        "kubectl apply -f hack/demo.d/blog.yaml, answers delayed, then kill -9",
+    );
     let before = living(stage).await?.len();
     // The cloud does its work at once and answers late: the controller dies without having heard of what it made.
     stage.cloud.add_faults(&json!([{"match": {"verb": "create"}, "action": {"delay": {"ms": 3000}}}])).await?;
