@@ -6,7 +6,7 @@ use std::time::Duration;
 /// After the first failure.
 const FIRST: Duration = Duration::from_secs(1);
 /// Never longer.
-pub const LONGEST: Duration = Duration::from_secs(300);
+pub const LONGEST: Duration = Duration::from_mins(5);
 
 /// The wait after `streak` failures in a row (1 is the first). `seed` spreads objects that failed together over a fifth of it.
 pub fn delay(streak: u32, seed: u64) -> Duration {
@@ -14,7 +14,7 @@ pub fn delay(streak: u32, seed: u64) -> Duration {
     let base = FIRST.saturating_mul(1 << doublings).min(LONGEST);
     let spread = u64::try_from(base.as_millis()).unwrap_or(u64::MAX) / 5;
     let less = if spread == 0 { 0 } else { seed % (spread + 1) };
-    base - Duration::from_millis(less)
+    base.saturating_sub(Duration::from_millis(less))
 }
 
 /// Failures in a row, per object. Bounded: when it is full, the object with the shortest streak is forgotten.

@@ -11,7 +11,15 @@ fn at(second: i64) -> Timestamp {
 }
 fn report(progress: Progress) -> Report {
     let view = Some(OwnerView { uid: "u".into(), ..OwnerView::default() });
-    Report { progress, view, standing: vec![], notes: vec![], kept: vec![], mirror: None, ids: Default::default() }
+    Report {
+        progress,
+        view,
+        standing: vec![],
+        notes: vec![],
+        kept: vec![],
+        mirror: None,
+        ids: crate::engine::estate::Ids::new(),
+    }
 }
 fn waiting() -> Progress {
     Progress::Waiting { reason: reason::PROGRESSING, message: "port-0 builds".into(), again: Duration::from_secs(10) }

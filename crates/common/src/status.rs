@@ -1,7 +1,9 @@
 //! Status is written once per pass, and only if it changes anything.
 use crate::conditions::{self, Scene, Statement};
+use crate::engine::estate::Ids;
 use crate::engine::owner::{OwnerApi, OwnerView, Patched};
-use crate::engine::report::{Progress, Report};
+use crate::engine::report::{Note, Progress, Report};
+use crate::names::reason;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
@@ -63,6 +65,20 @@ pub fn conditions(
     conditions::compose(report, old, &Scene::new(controller, generation, now))
 }
 
+/// The report of a pass over an object that does not fit its own type.
+pub fn invalid(view: &OwnerView, why: &str) -> Report {
+    let message = format!("the object does not fit its type: {why}");
+    Report {
+        progress: Progress::Blocked { reason: reason::INVALID_OBJECT, message: message.clone() },
+        view: Some(view.clone()),
+        standing: Vec::new(),
+        notes: vec![Note { warning: true, reason: reason::INVALID_OBJECT, message }],
+        kept: Vec::new(),
+        mirror: None,
+        ids: Ids::new(),
+    }
+}
+
 /// Writes conditions and fields on the report's view. After a conflict: one uncached read, composed anew, one more try.
 pub async fn write(api: &dyn OwnerApi, report: &Report, wish: &Wish<'_>, now: Timestamp) -> Written {
     let Some(view) = &report.view else { return Written::Unchanged };
@@ -121,8 +137,7 @@ fn merge_changes(current: &Value, patch: &Value) -> bool {
             let fields = current.as_object().unwrap_or(&empty);
             let changes = patch.iter().any(|(key, value)| match (fields.get(key), value) {
                 (None, Value::Null) => false,
-                (None, _) => true,
-                (Some(_), Value::Null) => true,
+                (None, _) | (Some(_), Value::Null) => true,
                 (Some(old), new) => merge_changes(old, new),
             });
             changes || (!current_is_object && !current.is_null())

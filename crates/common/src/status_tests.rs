@@ -51,7 +51,7 @@ fn report(view: OwnerView, progress: Progress) -> Report {
         notes: vec![],
         kept: vec![],
         mirror,
-        ids: Default::default(),
+        ids: crate::engine::estate::Ids::new(),
     }
 }
 fn now() -> Timestamp {

@@ -84,8 +84,17 @@ impl OwnerApi for SimApi {
         let (server, view, conditions, fields) = (self.server, view.clone(), conditions.to_vec(), fields.clone());
         let label = format!("api patch status {} at rv {}", view.name, view.resource_version);
         let effect = move |s: &mut State| {
-            let answer = s.servers.get_mut(server).map_or(Patched::Gone, |x| x.patch_status(&view, &conditions, &fields));
-            let said = if s.traced() { conditions.iter().map(|c| format!("{}={}/{}", c.type_, c.status, c.reason)).collect::<Vec<_>>().join(" ") } else { String::new() };
+            let answer =
+                s.servers.get_mut(server).map_or(Patched::Gone, |x| x.patch_status(&view, &conditions, &fields));
+            let said = if s.traced() {
+                conditions
+                    .iter()
+                    .map(|c| format!("{}={}/{}", c.type_, c.status, c.reason))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            } else {
+                String::new()
+            };
             stored(s, &format!("status [{said}]"), &answer);
             answer
         };

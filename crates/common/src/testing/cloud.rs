@@ -146,7 +146,11 @@ impl Transport for SimTransport {
                 let response = s.cloud.exchange(now, request);
                 if let Some(line) = line {
                     let body = String::from_utf8_lossy(response.body()).into_owned();
-                    let body = if writes || response.status().as_u16() >= 400 { body } else { format!("{} bytes", body.len()) };
+                    let body = if writes || response.status().as_u16() >= 400 {
+                        body
+                    } else {
+                        format!("{} bytes", body.len())
+                    };
                     s.say(|| format!("  cloud: {line} -> {} {body}", response.status().as_u16()));
                 }
                 s.judge_deeds();

@@ -2,7 +2,7 @@
 use super::calendar::Millis;
 use super::chance::Chance;
 use super::server::{Key, Object};
-use super::sim::{Actor, ProcessId, Sim, Signal};
+use super::sim::{Actor, ProcessId, Signal, Sim};
 use super::sim_clock::millis;
 use super::subject::{Controller, Visit};
 use crate::engine::report::{Progress, Report};

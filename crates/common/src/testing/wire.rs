@@ -2,7 +2,7 @@
 //! What is on the wire goes on when its process crashes or freezes.
 use super::calendar::Millis;
 use super::chance::Chance;
-use super::sim::{Actor, Sim, Signal, State};
+use super::sim::{Actor, Signal, Sim, State};
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};

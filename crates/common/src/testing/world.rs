@@ -55,12 +55,8 @@ const API_TIMEOUT: Millis = 10_000;
 impl World {
     /// A world without processes and owners.
     pub fn new(subject: Arc<dyn Subject>, beginning: Beginning) -> Self {
-        let servers = beginning
-            .installations
-            .iter()
-            .enumerate()
-            .map(|(n, id)| Server::new(id, &format!("uid{n}")))
-            .collect();
+        let servers =
+            beginning.installations.iter().enumerate().map(|(n, id)| Server::new(id, &format!("uid{n}"))).collect();
         let cloud = subject.cloud(beginning.seed, beginning.lags);
         let mut state = State::new(beginning.seed, servers, cloud, beginning.trace);
         state.evidence.controller = subject.controller();

@@ -1,0 +1,209 @@
+use super::*;
+use crate::clock::Clock;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+fn at(seconds: u64) -> Boot {
+    Boot(Duration::from_secs(seconds))
+}
+fn sight(holder: &str, since: u64) -> Sight {
+    let record = Record { resource_version: "1".into(), holder: holder.into(), duration: Duration::from_secs(30) };
+    Sight { record, since: at(since) }
+}
+
+#[test]
+fn a_lease_is_taken_when_free_ours_or_unchanged_for_its_whole_duration() {
+    assert_eq!(decide("me", None, at(0)), Step::Create);
+    assert_eq!(decide("me", Some(&sight("", 0)), at(0)), Step::Take);
+    assert_eq!(decide("me", Some(&sight("me", 0)), at(0)), Step::Take);
+    assert_eq!(decide("me", Some(&sight("you", 10)), at(39)), Step::Wait(at(40)));
+    assert_eq!(decide("me", Some(&sight("you", 10)), at(40)), Step::Take);
+}
+#[test]
+fn a_renewed_record_starts_the_wait_anew() {
+    let old = sight("you", 0);
+    let same = Sight::update(Some(old.clone()), old.record.clone(), at(20));
+    assert_eq!(same.since, at(0));
+    let renewed = Record { resource_version: "2".into(), ..old.record.clone() };
+    assert_eq!(Sight::update(Some(old), renewed, at(20)).since, at(20));
+}
+#[test]
+fn terms_must_leave_room_for_a_call() {
+    assert!(Terms::default().check(Duration::from_secs(15)).is_ok());
+    assert!(Terms::default().check(Duration::from_secs(16)).is_err());
+    assert!(Terms { retry: Duration::from_secs(15), ..Terms::default() }.check(Duration::ZERO).is_err());
+}
+
+/// A clock the test moves; sleepers are woken by every step.
+#[derive(Default)]
+struct Hand(Mutex<Duration>, Arc<tokio::sync::Notify>);
+impl Hand {
+    fn advance(&self, seconds: u64) {
+        *self.0.lock().unwrap() += Duration::from_secs(seconds);
+        self.1.notify_waiters();
+    }
+}
+struct HandClock(Arc<Hand>);
+impl Clock for HandClock {
+    fn boot(&self) -> Boot {
+        Boot(*self.0.0.lock().unwrap())
+    }
+    fn wall(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+    fn sleep_until(&self, until: Boot) -> BoxFuture<'static, ()> {
+        let hand = self.0.clone();
+        Box::pin(async move {
+            loop {
+                let woken = hand.1.notified();
+                if *hand.0.lock().unwrap() >= until.0 {
+                    return;
+                }
+                woken.await;
+            }
+        })
+    }
+}
+
+/// One Lease with compare-and-swap, which can be cut off.
+#[derive(Default)]
+struct Store {
+    lease: Mutex<Option<Value>>,
+    cut: AtomicBool,
+    log: Mutex<Vec<String>>,
+}
+impl Store {
+    fn client(self: &Arc<Self>) -> Client {
+        let store = self.clone();
+        Client::new(
+            tower::service_fn(move |request: Request<Body>| {
+                let store = store.clone();
+                async move { Ok::<_, std::convert::Infallible>(store.answer(request).await) }
+            }),
+            "default",
+        )
+    }
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let body: Value = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
+        if self.cut.load(Ordering::SeqCst) {
+            return reply(503, &json!({"kind": "Status", "code": 503, "message": "away"}));
+        }
+        self.log.lock().unwrap().push(format!("{} {}", head.method, head.uri.path()));
+        let mut lease = self.lease.lock().unwrap();
+        let version = lease.as_ref().map(|l| l["metadata"]["resourceVersion"].clone());
+        match (head.method, version) {
+            (Method::GET, Some(_)) => reply(200, lease.as_ref().unwrap()),
+            (Method::GET | Method::PUT, None) => reply(404, &status(404)),
+            (Method::POST, None) => self.stored(&mut lease, body, 1, 201),
+            (Method::PUT, Some(version)) if version == body["metadata"]["resourceVersion"] => {
+                let next = version.as_str().unwrap().parse::<u64>().unwrap() + 1;
+                self.stored(&mut lease, body, next, 200)
+            }
+            _ => reply(409, &status(409)),
+        }
+    }
+    #[allow(clippy::unused_self)]
+    fn stored(&self, lease: &mut Option<Value>, mut body: Value, version: u64, code: u16) -> Response<Body> {
+        body["metadata"]["resourceVersion"] = json!(version.to_string());
+        *lease = Some(body.clone());
+        reply(code, &body)
+    }
+    fn holder(&self) -> String {
+        self.lease
+            .lock()
+            .unwrap()
+            .as_ref()
+            .map_or(String::new(), |l| l["spec"]["holderIdentity"].as_str().unwrap().into())
+    }
+}
+fn status(code: u16) -> Value {
+    json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Conflict", "message": "", "details": {"name": "l"}})
+}
+fn reply(code: u16, body: &Value) -> Response<Body> {
+    Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap()
+}
+
+fn candidate(store: &Arc<Store>, me: &str, hand: &Arc<Hand>) -> Candidate {
+    Candidate::new(store.client(), "n", "l", me.into(), Terms::default(), Arc::new(HandClock(hand.clone())))
+}
+
+#[tokio::test]
+async fn the_first_creates_the_second_waits_for_the_whole_lease() {
+    let (store, hand) = (Arc::new(Store::default()), Arc::new(Hand::default()));
+    let (mut one, mut two) = (candidate(&store, "one", &hand), candidate(&store, "two", &hand));
+    one.win().await;
+    assert_eq!(
+        store.log.lock().unwrap()[..2],
+        [
+            "GET /apis/coordination.k8s.io/v1/namespaces/n/leases/l",
+            "POST /apis/coordination.k8s.io/v1/namespaces/n/leases"
+        ]
+    );
+    let fence = one.fence();
+    assert!(fence.holds_until(at(28)) && !fence.holds_until(at(29)), "one second is kept back");
+
+    assert_eq!(two.turn(Duration::from_secs(5)).await, Ok(false));
+    hand.advance(29);
+    assert_eq!(two.turn(Duration::from_secs(5)).await, Ok(false));
+    hand.advance(1);
+    assert_eq!(two.turn(Duration::from_secs(5)).await, Ok(true));
+    assert_eq!(store.holder(), "two");
+    assert!(!fence.holds_until(at(30)), "the first may write no more, without having heard of it");
+    assert_eq!(one.turn(Duration::from_secs(5)).await, Ok(false));
+}
+
+#[tokio::test]
+async fn a_renewal_is_one_guarded_write_and_moves_the_deadline() {
+    let (store, hand) = (Arc::new(Store::default()), Arc::new(Hand::default()));
+    let mut one = candidate(&store, "one", &hand);
+    one.win().await;
+    hand.advance(10);
+    assert_eq!(one.turn(Duration::from_secs(5)).await, Ok(true));
+    assert_eq!(store.log.lock().unwrap().len(), 3);
+    assert!(store.log.lock().unwrap()[2].starts_with("PUT "));
+    assert!(one.fence().holds_until(at(38)) && !one.fence().holds_until(at(39)));
+}
+
+#[tokio::test]
+async fn a_leader_cut_off_steps_down_before_its_lease_ends() {
+    let (store, hand) = (Arc::new(Store::default()), Arc::new(Hand::default()));
+    let mut one = candidate(&store, "one", &hand);
+    one.win().await;
+    let fence = one.fence();
+    store.cut.store(true, Ordering::SeqCst);
+    let keeping = tokio::spawn(async move { one.keep().await });
+    while !keeping.is_finished() {
+        hand.advance(1);
+        tokio::task::yield_now().await;
+    }
+    assert!(keeping.await.unwrap().contains("not renewed within 15s"));
+    assert!(!fence.holds_until(at(0)));
+}
+
+#[tokio::test]
+async fn a_released_lease_is_taken_at_once() {
+    let (store, hand) = (Arc::new(Store::default()), Arc::new(Hand::default()));
+    let (mut one, mut two) = (candidate(&store, "one", &hand), candidate(&store, "two", &hand));
+    one.win().await;
+    one.release().await;
+    assert!(!one.fence().holds_until(at(0)));
+    assert_eq!(two.turn(Duration::from_secs(5)).await, Ok(true));
+    assert_eq!(store.lease.lock().unwrap().as_ref().unwrap()["spec"]["leaseTransitions"], 1);
+}
+
+#[tokio::test]
+async fn a_renewal_whose_reply_was_lost_is_recognised() {
+    let (store, hand) = (Arc::new(Store::default()), Arc::new(Hand::default()));
+    let mut one = candidate(&store, "one", &hand);
+    one.win().await;
+    // The write arrived, the reply did not: the stored version is one ahead of what the leader knows.
+    store.lease.lock().unwrap().as_mut().unwrap()["metadata"]["resourceVersion"] = json!("2");
+    assert_eq!(one.turn(Duration::from_secs(5)).await, Ok(true));
+    assert_eq!(store.holder(), "one");
+}

@@ -1,0 +1,175 @@
+//! Read your writes: no pass acts on a version older than what this process has already written or read uncached.
+use super::object::Version;
+use crate::engine::owner::{ApiUnavailable, OwnerApi, OwnerPatch, OwnerView, Patched};
+use async_trait::async_trait;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What this process knows of each object beyond the cache. One entry per live object that was written.
+#[derive(Debug)]
+pub struct Gate {
+    annotation: String,
+    known: Mutex<HashMap<String, Known>>,
+}
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    seen: Version,
+    /// Hash of the ledger's text as this process last wrote it.
+    ledger: Option<u64>,
+}
+impl Gate {
+    /// `annotation` carries the ledger.
+    pub fn new(annotation: impl Into<String>) -> Self {
+        Gate { annotation: annotation.into(), known: Mutex::default() }
+    }
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// True if the cache is behind.
+    pub fn is_stale(&self, uid: &str, cached: Version) -> bool {
+        self.lock().get(uid).is_some_and(|k| cached < k.seen)
+    }
+    /// The ledger annotation's name, if this text of it is what this process wrote last.
+    pub fn own_ledger(&self, uid: &str, text: Option<&str>) -> Option<&str> {
+        let ours = self.lock().get(uid).and_then(|k| k.ledger)?;
+        (text.map(digest) == Some(ours)).then_some(self.annotation.as_str())
+    }
+    /// The ledger annotation.
+    pub fn annotation(&self) -> &str {
+        &self.annotation
+    }
+    /// The object is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+    /// How many objects are remembered.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+    /// Nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+    fn saw(&self, view: &OwnerView) {
+        let mut known = self.lock();
+        let entry = known.entry(view.uid.clone()).or_default();
+        entry.seen = entry.seen.max(Version::parse(&view.resource_version));
+    }
+    fn wrote(&self, view: &OwnerView) {
+        self.saw(view);
+        let text = view.annotations.get(&self.annotation).map(|t| digest(t));
+        if let Some(entry) = self.lock().get_mut(&view.uid) {
+            entry.ledger = text;
+        }
+    }
+    /// An [`OwnerApi`] that tells this gate what it wrote and read.
+    pub fn watching(self: &Arc<Self>, api: Arc<dyn OwnerApi>) -> GatedApi {
+        GatedApi { api, gate: self.clone() }
+    }
+}
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// See [`Gate::watching`].
+#[derive(Clone)]
+pub struct GatedApi {
+    api: Arc<dyn OwnerApi>,
+    gate: Arc<Gate>,
+}
+#[async_trait]
+impl OwnerApi for GatedApi {
+    async fn get(&self, namespace: &str, name: &str) -> Result<Option<OwnerView>, ApiUnavailable> {
+        let got = self.api.get(namespace, name).await?;
+        if let Some(view) = &got {
+            self.gate.saw(view);
+        }
+        Ok(got)
+    }
+    async fn patch(&self, view: &OwnerView, patch: &OwnerPatch) -> Patched {
+        let patched = self.api.patch(view, patch).await;
+        if let Patched::Stored(now) = &patched {
+            // Only a write that set the ledger makes its text our own.
+            if patch.annotations.contains_key(&self.gate.annotation) {
+                self.gate.wrote(now);
+            } else {
+                self.gate.saw(now);
+            }
+        }
+        patched
+    }
+    async fn patch_status(&self, view: &OwnerView, conditions: &[Condition], fields: &Value) -> Patched {
+        let patched = self.api.patch_status(view, conditions, fields).await;
+        if let Patched::Stored(now) = &patched {
+            self.gate.saw(now);
+        }
+        patched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEDGER: &str = "custody.dev/sample-ledger";
+
+    struct Server(OwnerView);
+    #[async_trait]
+    impl OwnerApi for Server {
+        async fn get(&self, _: &str, _: &str) -> Result<Option<OwnerView>, ApiUnavailable> {
+            Ok(Some(self.0.clone()))
+        }
+        async fn patch(&self, _: &OwnerView, _: &OwnerPatch) -> Patched {
+            Patched::Stored(Box::new(self.0.clone()))
+        }
+        async fn patch_status(&self, _: &OwnerView, _: &[Condition], _: &Value) -> Patched {
+            Patched::Conflict
+        }
+    }
+    fn view(version: &str, ledger: &str) -> OwnerView {
+        OwnerView {
+            uid: "u".into(),
+            resource_version: version.into(),
+            annotations: [(LEDGER.to_owned(), ledger.to_owned())].into(),
+            ..OwnerView::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_write_older_versions_are_stale_and_the_ledger_is_our_own() {
+        let gate = Arc::new(Gate::new(LEDGER));
+        let api = gate.watching(Arc::new(Server(view("20", "mine"))));
+        assert!(!gate.is_stale("u", Version::parse("1")));
+
+        let patch = OwnerPatch { annotations: [(LEDGER.to_owned(), Some("mine".to_owned()))].into(), finalizers: None };
+        api.patch(&view("19", "before"), &patch).await;
+
+        assert!(gate.is_stale("u", Version::parse("19")) && !gate.is_stale("u", Version::parse("20")));
+        assert_eq!(gate.own_ledger("u", Some("mine")), Some(LEDGER));
+        assert_eq!(gate.own_ledger("u", Some("edited")), None);
+        assert_eq!(gate.own_ledger("u", None), None, "a stripped ledger triggers a pass");
+        gate.forget("u");
+        assert!(!gate.is_stale("u", Version::parse("1")) && gate.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_uncached_read_makes_the_cache_stale_but_no_ledger_ours() {
+        let gate = Arc::new(Gate::new(LEDGER));
+        let api = gate.watching(Arc::new(Server(view("20", "theirs"))));
+        api.get("n", "o").await.unwrap();
+        assert!(gate.is_stale("u", Version::parse("19")));
+        assert_eq!(gate.own_ledger("u", Some("theirs")), None);
+    }
+
+    #[tokio::test]
+    async fn a_refused_write_leaves_no_trace() {
+        let gate = Arc::new(Gate::new(LEDGER));
+        gate.watching(Arc::new(Server(view("20", "")))).patch_status(&view("1", ""), &[], &Value::Null).await;
+        assert!(gate.is_empty());
+    }
+}
