@@ -45,8 +45,7 @@ impl SampleArgs {
             kind: KIND.to_owned(),
             installation: installation.to_owned(),
             timing: Timing { call: self.call(), lag: Duration::from_secs(self.list_lag_seconds), ..Timing::DEFAULT },
-            peers: &[],
-            companion: false,
+            peers: common::peer::Guard::NONE,
         }
     }
     /// The account behind the token file, over real sockets.
