@@ -36,6 +36,9 @@ pub enum Record {
         listed: Timestamp,
         /// 1 for a new intent, one more with every renewal: a renewed record is a new record.
         attempt: u32,
+        /// The natural key; only for kinds not markable at create, which are found by it even after the spec changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
     },
     /// We made it.
     Created {
@@ -61,6 +64,13 @@ pub enum Record {
     },
 }
 impl Record {
+    /// The natural key it was intended or made under, for kinds that are found by it.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Record::Intended { key, .. } | Record::Created { key, .. } => key.as_deref(),
+            Record::Adopted { .. } | Record::Referenced { .. } => None,
+        }
+    }
     /// The id, if one is known.
     pub fn id(&self) -> Option<&Id> {
         match self {
@@ -176,6 +186,7 @@ mod tests {
         let intended = (any::<Option<String>>(), "[0-9a-f]{16}", 0_i64..4_000_000_000, 1_u32..9);
         prop_oneof![
             intended.prop_map(|(token, params, at, attempt)| Record::Intended {
+                key: token.clone(),
                 token,
                 params,
                 listed: Timestamp::from_second(at).unwrap(),

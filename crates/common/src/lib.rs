@@ -16,11 +16,14 @@
 //! | [`pause`], [`filter`], [`peer`] | which owners are left alone, and why |
 //! | [`events`], [`tags`], [`crd`] | events for people; tag differences; CRDs as YAML |
 //! | [`backoff`] | how long a failing object is left alone |
+//! | [`concern`] | which things of an account may concern one owner |
+//! | [`operator`] | what a person runs beside the controller: audit, plan, takeover, release, doctor |
 //! | [`clock`], [`random`] | the two sources of chance, shared by production and simulation |
 //! | [`transport`] | one HTTP exchange, so that clients run on a socket or in the simulator |
 
 pub mod backoff;
 pub mod clock;
+pub mod concern;
 pub mod conditions;
 pub mod crd;
 pub mod engine;
@@ -30,6 +33,7 @@ pub mod identity;
 pub mod ledger;
 pub mod names;
 pub mod observer;
+pub mod operator;
 pub mod owner_api;
 pub mod pause;
 pub mod peer;
@@ -38,4 +42,6 @@ pub mod random;
 pub mod runtime;
 pub mod status;
 pub mod tags;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod transport;

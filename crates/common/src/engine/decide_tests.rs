@@ -48,6 +48,7 @@ fn records() -> Vec<Option<Record>> {
         params: params.into(),
         listed: LISTED,
         attempt,
+        key: None,
     };
     let mut all = vec![None];
     for params in [draft().hash(), "other".into()] {

@@ -1,6 +1,6 @@
 //! The way down: the reverse order of needs, everything asked afresh, the finalizer last.
 use super::decide::Down;
-use super::estate::{Fault, Freshness, Listing, Outcome, Thing};
+use super::estate::{Fault, Freshness, Listing, Markable, Outcome, Thing};
 use super::pass::{Over, Pass, blocked};
 use super::report::{Progress, Standing};
 use super::rules::Rule;
@@ -91,10 +91,7 @@ impl Pass<'_> {
                 }
                 continue;
             }
-            let key = match record {
-                Some(Record::Created { key, .. }) => key.clone(),
-                _ => self.wanted_key(ledger, &slot),
-            };
+            let key = record.and_then(Record::key).map(str::to_owned);
             let sight = self.sight(owner, ledger, listing, answers, &slot, key.as_deref())?;
             let step = self.table(self.kind(&slot)?).down(record, &sight);
             if step == Down::Clear {
@@ -108,7 +105,8 @@ impl Pass<'_> {
                 plan.again = plan.again.min(from.since(self.now()).max(Duration::from_secs(1)));
             }
             if let Down::NoteUnmarked(id) = &step {
-                let noted = Record::Created { id: id.clone(), marked: false, key: key.clone() };
+                let key = key.filter(|_| self.kind(&slot).is_ok_and(|k| k.markable == Markable::Never));
+                let noted = Record::Created { id: id.clone(), marked: false, key };
                 plan.ledger.records.insert(slot.clone(), noted);
             }
             self.step(&slot, step, true, &mut plan);
@@ -159,16 +157,6 @@ impl Pass<'_> {
         let wanted = self.estate.pieces(&ids).into_iter().map(|p| p.slot);
         ledger.records.keys().cloned().chain(marked).chain(wanted).collect()
     }
-    /// The natural key that an open intent was made for.
-    fn wanted_key(&self, ledger: &Ledger, slot: &Slot) -> Option<String> {
-        let ids = ledger.records.iter().filter_map(|(s, r)| Some((s.clone(), r.id()?.clone()))).collect();
-        let piece = self.estate.pieces(&ids).into_iter().find(|p| p.slot == *slot)?;
-        match piece.want {
-            super::estate::Want::Make { draft, .. } => draft.map(|d| d.key),
-            super::estate::Want::Use { .. } => None,
-        }
-    }
-
     async fn carry_out(
         &mut self,
         owner: OwnerId,

@@ -215,17 +215,6 @@ pub enum Fault {
     },
 }
 
-/// What came of bringing mutable attributes in line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Adjusted {
-    /// Nothing to do.
-    Unchanged,
-    /// Written.
-    Changed(String),
-    /// Not yet possible, and why.
-    Waiting(String),
-}
-
 /// One cloud account as seen for one owner. Implemented by each controller; the engine decides, this only does.
 #[async_trait]
 pub trait Estate: Send + Sync {
@@ -247,8 +236,12 @@ pub trait Estate: Send + Sync {
     async fn unmark(&self, thing: &Thing) -> Outcome<()>;
     /// Deletes. A thing that is not there is `Done`.
     async fn delete(&self, thing: &Thing) -> Outcome<()>;
-    /// Brings mutable attributes of a ready thing in line with its piece.
-    async fn adjust(&self, _piece: &Piece, _seen: &Sighting) -> Result<Adjusted, Fault> {
-        Ok(Adjusted::Unchanged)
+    /// What of a ready thing's mutable attributes differs from its piece, for people; nothing if it is as wanted. Pure.
+    fn drift(&self, _piece: &Piece, _seen: &Sighting) -> Option<String> {
+        None
+    }
+    /// Brings what drifted in line.
+    async fn adjust(&self, _piece: &Piece, _seen: &Sighting) -> Outcome<()> {
+        Outcome::Done(())
     }
 }

@@ -34,6 +34,10 @@ impl Memory {
     pub(crate) fn new(settle: Duration, rules: Rulebook) -> Self {
         Memory { owners: Mutex::new(HashMap::new()), settle, rules }
     }
+    /// For a rehearsal: everything seen counts at once.
+    pub(crate) fn settle_at_once(&mut self) {
+        self.settle = Duration::ZERO;
+    }
     fn with<T>(&self, uid: &str, now: Boot, f: impl FnOnce(&mut OwnerMemory) -> T) -> T {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = || OwnerMemory { trusted_from: now + self.settle, ..OwnerMemory::default() };

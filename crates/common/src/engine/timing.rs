@@ -14,10 +14,10 @@ pub struct Timing {
     pub poll: Duration,
 }
 impl Timing {
-    /// Suits most clouds: settle is 75 seconds.
+    /// Suits most clouds: settle is one minute.
     pub const DEFAULT: Timing = Timing {
         window: Duration::from_secs(10),
-        call: Duration::from_secs(30),
+        call: Duration::from_secs(15),
         lag: Duration::from_secs(30),
         poll: Duration::from_secs(10),
     };

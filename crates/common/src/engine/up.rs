@@ -1,6 +1,6 @@
 //! The way up: decide for every piece, store the intents in one patch, act on all of them at once, store the ids.
 use super::decide::{Down, Up};
-use super::estate::{Draft, Freshness, Listing, Markable, Piece, Sighting, Thing, Want};
+use super::estate::{Draft, Fault, Freshness, Listing, Markable, Outcome, Piece, Sighting, Thing, Want};
 use super::pass::{Over, Pass, blocked};
 use super::report::{Progress, Standing};
 use super::rules::Rule;
@@ -78,13 +78,15 @@ impl Pass<'_> {
         }
         let mut changed = Vec::new();
         for (piece, seen) in &plan.done {
-            if self.engine.may_act(self.now()).is_err() {
-                break;
-            }
-            match self.estate.adjust(piece, seen).await? {
-                super::estate::Adjusted::Unchanged => {}
-                super::estate::Adjusted::Changed(what) => changed.push(format!("{}: {what}", piece.slot)),
-                super::estate::Adjusted::Waiting(what) => changed.push(format!("{} waits: {what}", piece.slot)),
+            let Some(what) = self.estate.drift(piece, seen) else { continue };
+            self.engine.may_act(self.now())?;
+            match self.estate.adjust(piece, seen).await {
+                Outcome::Done(()) => {
+                    self.note(false, "Adjusted", format!("{}: {what}", piece.slot));
+                    changed.push(format!("{}: {what}", piece.slot));
+                }
+                Outcome::Refused(fault) => return Err(Progress::Failed(fault)),
+                Outcome::Unknown(why) => return Err(Progress::Failed(Fault::Transient(why))),
             }
         }
         if let Some((reason, message)) = plan.refusals.first() {
@@ -151,10 +153,7 @@ impl Pass<'_> {
             Want::Make { draft, .. } => draft.as_ref(),
             Want::Use { .. } => None,
         };
-        let known_key = match record {
-            Some(Record::Created { key: Some(key), .. }) => Some(key.as_str()),
-            _ => draft.map(|d| d.key.as_str()),
-        };
+        let known_key = record.and_then(Record::key).or(draft.map(|d| d.key.as_str()));
         let sight = self.sight(owner, ledger, listing, answers, slot, known_key)?;
         let leaving = ledger.removing.iter().any(|r| r.slot == *slot);
         let mut step = self.table(kind).up(record, &piece.want, &sight);
@@ -175,18 +174,19 @@ impl Pass<'_> {
             Up::Intend => {
                 let Some(draft) = draft else { return Ok(false) };
                 let token = kind.token.then(|| hex::encode(self.engine.random.bits128()));
-                let intent = Record::Intended { token, params: draft.hash(), listed: listing.date, attempt: 1 };
+                let key = (kind.markable != Markable::AtCreate).then(|| draft.key.clone());
+                let intent = Record::Intended { token, params: draft.hash(), listed: listing.date, attempt: 1, key };
                 plan.ledger.records.insert(slot.clone(), intent);
                 plan.creates.push((slot.clone(), draft.clone()));
                 state = "creating";
             }
             Up::Renew => {
-                let (Some(draft), Some(Record::Intended { token, params, attempt, .. })) = (draft, record) else {
+                let (Some(draft), Some(Record::Intended { token, params, attempt, key, .. })) = (draft, record) else {
                     return Ok(false);
                 };
                 if self.engine.rules.apply(Rule::RenewBeforeResend) {
-                    let (token, params) = (token.clone(), params.clone());
-                    let renewed = Record::Intended { token, params, listed: listing.date, attempt: attempt + 1 };
+                    let (token, params, key) = (token.clone(), params.clone(), key.clone());
+                    let renewed = Record::Intended { token, params, listed: listing.date, attempt: attempt + 1, key };
                     plan.ledger.records.insert(slot.clone(), renewed);
                 }
                 plan.creates.push((slot.clone(), draft.clone()));
@@ -200,7 +200,7 @@ impl Pass<'_> {
                 plan.ledger.records.insert(slot.clone(), record);
             }
             Up::NoteUnmarked(id) => {
-                let key = draft.filter(|_| kind.markable == Markable::Never).map(|d| d.key.clone());
+                let key = known_key.filter(|_| kind.markable == Markable::Never).map(str::to_owned);
                 plan.ledger.records.insert(slot.clone(), Record::Created { id, marked: false, key });
             }
             Up::Claim { id, then } => {
@@ -304,7 +304,8 @@ impl Pass<'_> {
                 Down::Delete(id) | Down::Unmark(id) => leaving.push(Removal { slot: slot.clone(), id, key }),
                 Down::Mark(id) if !frozen => plan.marks.push((Thing { slot: slot.clone(), id }, None)),
                 Down::NoteUnmarked(id) => {
-                    plan.ledger.records.insert(slot.clone(), Record::Created { id, marked: false, key: None });
+                    let key = key.filter(|_| kind.markable == Markable::Never);
+                    plan.ledger.records.insert(slot.clone(), Record::Created { id, marked: false, key });
                 }
                 Down::Forget { kept } => {
                     plan.ledger.records.remove(slot);
@@ -361,8 +362,5 @@ impl Pass<'_> {
 }
 
 fn key_of(record: Option<&Record>) -> Option<String> {
-    match record {
-        Some(Record::Created { key, .. }) => key.clone(),
-        _ => None,
-    }
+    record.and_then(Record::key).map(str::to_owned)
 }

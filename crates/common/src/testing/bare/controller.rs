@@ -1,0 +1,155 @@
+//! The bare controller: spec to estate, one engine pass, one status write. As any controller does it.
+use super::cloud::BareCloud;
+use super::estate::{BareEstate, Shared};
+use super::{KINDS, spec};
+use crate::engine::report::{Progress, Report};
+use crate::engine::{Engine, Settings, Timing};
+use crate::names;
+use crate::status::{self, Wish};
+use crate::testing::chance::Chance;
+use crate::testing::cloud::{Lags, SimCloud, Twin};
+use crate::testing::server::Object;
+use crate::testing::subject::{Controller, Edit, Subject, Surroundings, Variety, Visit};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// One other provider, for histories in which its finalizer is on the object.
+const PEERS: crate::peer::Guard = crate::peer::Guard {
+    peers: &[crate::peer::Peer { name: "example", finalizers: &["peer.example/finalizer"] }],
+    companion: false,
+    managed_by: None,
+};
+
+const CONTROLLER: &str = "bare";
+const RESYNC: Duration = Duration::from_secs(600);
+
+/// The smallest user of the engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bare;
+
+struct BareController {
+    surroundings: Surroundings,
+    engine: Engine,
+    shared: Arc<Shared>,
+    failures: Mutex<HashMap<String, u32>>,
+}
+
+impl Subject for Bare {
+    fn name(&self) -> &'static str {
+        "bare"
+    }
+    fn controller(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn kind(&self) -> &'static str {
+        "BareOwner"
+    }
+    fn timing(&self) -> Timing {
+        Timing::DEFAULT
+    }
+    fn cloud(&self, seed: u64, lags: Lags) -> Box<dyn SimCloud> {
+        Box::new(BareCloud::new(seed, lags))
+    }
+    fn spec(&self, name: &str, variety: Variety, chance: &mut Chance) -> Value {
+        spec::draw(name, variety, chance).to_value()
+    }
+    fn edit(&self, value: &mut Value, edit: Edit, chance: &mut Chance) -> bool {
+        let mut spec = spec::Spec::read(value);
+        let edited = spec::edit(&mut spec, edit, chance);
+        *value = spec.to_value();
+        edited
+    }
+    fn twins(&self, value: &Value, _cloud: &dyn SimCloud) -> Vec<Twin> {
+        spec::Spec::read(value).twins()
+    }
+    fn permissions(&self) -> Vec<String> {
+        let verbs = ["create", "tag", "delete"];
+        KINDS.iter().flat_map(|k| verbs.iter().map(|v| format!("{}.{v}", k.name))).collect()
+    }
+    fn start(&self, surroundings: Surroundings) -> Arc<dyn Controller> {
+        let settings = Settings {
+            controller: CONTROLLER,
+            kind: self.kind().into(),
+            installation: surroundings.installation.clone(),
+            timing: self.timing(),
+            peers: PEERS,
+        };
+        let engine = Engine::new(
+            settings,
+            Arc::clone(&surroundings.clock),
+            Arc::clone(&surroundings.random),
+            Arc::clone(&surroundings.fence),
+            surroundings.rules.clone(),
+        );
+        Arc::new(BareController { surroundings, engine, shared: Arc::default(), failures: Mutex::default() })
+    }
+    fn wanted(&self, value: &Value) -> Vec<String> {
+        spec::Spec::read(value).pieces.iter().map(|p| p.slot.to_string()).collect()
+    }
+}
+
+impl BareController {
+    fn again(&self, uid: &str, report: &Report) -> Option<Duration> {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(report.progress, Progress::Failed(_)) {
+            failures.remove(uid);
+        }
+        match &report.progress {
+            Progress::Done | Progress::Blocked { .. } => Some(RESYNC),
+            Progress::Waiting { again, .. } => Some(*again),
+            Progress::Stale(_) => Some(Duration::from_secs(5)),
+            Progress::Gone => None,
+            Progress::Failed(_) => {
+                let streak = failures.entry(uid.to_owned()).or_default();
+                *streak += 1;
+                Some(crate::backoff::delay(*streak, self.surroundings.random.bits64()))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Controller for BareController {
+    async fn reconcile(&self, object: &Object) -> Visit {
+        let estate = BareEstate {
+            sim: self.surroundings.sim.clone(),
+            clock: Arc::clone(&self.surroundings.clock),
+            call: Bare.timing().call,
+            interval: Bare.timing().poll,
+            spec: spec::Spec::read(&object.spec),
+            shared: Arc::clone(&self.shared),
+        };
+        let api = self.surroundings.api.as_ref();
+        let paused = object.view.annotations.contains_key(names::PAUSED).then(|| "annotation".to_owned());
+        let report = self.engine.pass(&object.view, paused.clone(), api, &estate).await;
+        let fields = json!({"ids": report.ids});
+        let mut wish = Wish::new(CONTROLLER, object.view.generation, &fields);
+        let current = Value::Object(object.fields.clone());
+        wish.current = Some(&current);
+        wish.paused = paused.as_deref();
+        status::write(api, &report, &wish, self.surroundings.clock.wall()).await;
+        Visit { again: self.again(&object.view.uid, &report), report }
+    }
+    fn forget(&self, uid: &str) {
+        self.engine.forget(uid);
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+    fn trigger(&self, object: &Object) -> u64 {
+        let ledger = names::ledger(CONTROLLER);
+        let mut hash = Sha256::new();
+        hash.update(object.spec.to_string());
+        let view = &object.view;
+        for (name, value) in view.labels.iter().chain(&view.annotations) {
+            if *name != ledger || !self.engine.wrote(value) {
+                hash.update(format!("{name}={value};"));
+            }
+        }
+        hash.update(format!("{:?}{}{}", view.finalizers, view.deleting, view.uid));
+        let bytes = hash.finalize();
+        bytes.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
+    }
+}

@@ -1,0 +1,144 @@
+//! What is held against a history: deeds judged the moment they happen, with the truth at hand that controllers never see.
+use super::calendar::Millis;
+use super::cloud::{Deed, Truth};
+use super::server::{Key, Server};
+use super::sim::State;
+use crate::identity::{MarkSeen, OwnerId, Place, Then};
+use crate::ledger::{Id, Ledger};
+use crate::names;
+use std::collections::BTreeSet;
+
+/// What users did that the known residue of the protocol rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
+pub struct Harm {
+    /// A ledger was stripped, rolled back, cut or restored from a backup.
+    pub ledger: bool,
+    /// A finalizer was stripped, or an owner lost, with things in the cloud.
+    pub owner: bool,
+    /// Somebody deleted or retagged things by hand.
+    pub hand: bool,
+    /// A stranger's thing was planted while the history ran.
+    pub stranger: bool,
+    /// An owner was copied or moved.
+    pub copied: bool,
+    /// Permissions, quota or credentials were taken away for a while.
+    pub denied: bool,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// Damage.
+    pub violations: BTreeSet<String>,
+    /// Damage that the protocol's page lists as known, word for word.
+    pub residue: BTreeSet<String>,
+    /// Things that a controller said it leaves in place.
+    pub kept: BTreeSet<Id>,
+    /// What users did.
+    pub harm: Harm,
+    /// Things made by controllers.
+    pub creates: u64,
+    /// Things deleted by controllers.
+    pub deletes: u64,
+    /// Tag calls and changes of attributes.
+    pub changes: u64,
+    /// The controller's name, for its annotations.
+    pub controller: &'static str,
+    /// The owner's kind, for its place.
+    pub kind: &'static str,
+    /// Longer than anything can stay unseen.
+    pub settle: Millis,
+}
+
+/// What an owner can call its own: by everything its object ever said.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// Owner ids.
+    pub ids: BTreeSet<OwnerId>,
+    /// Its own place and those it was told to take over.
+    pub places: BTreeSet<Place>,
+    /// Ids in its ledgers.
+    pub recorded: BTreeSet<Id>,
+}
+impl Claims {
+    /// Of the object with this name on this server, and its predecessors.
+    pub fn of(server: &Server, key: &Key, controller: &str, kind: &str) -> Self {
+        let mut claims = Claims::default();
+        claims.places.insert(Place::of(&server.installation, controller, kind, &key.0, &key.1));
+        let (id, ledger) = (names::owner_id(controller), names::ledger(controller));
+        for object in server.log.iter().filter(|c| c.key == *key).filter_map(|c| c.object.as_ref()) {
+            claims.ids.extend(object.view.annotations.get(&id).and_then(|t| t.parse::<OwnerId>().ok()));
+            if let Some(Ok(ledger)) = object.view.annotations.get(&ledger).map(|t| Ledger::parse(t)) {
+                claims.places.extend(ledger.from);
+                claims.recorded.extend(ledger.records.values().filter_map(|r| r.id().cloned()));
+                claims.recorded.extend(ledger.removing.into_iter().map(|r| r.id));
+            }
+        }
+        claims
+    }
+    /// Could this mark be ours?
+    pub fn cover(&self, mark: &MarkSeen) -> bool {
+        matches!(mark, MarkSeen::Whole(m) if self.ids.contains(&m.owner) && self.places.contains(&m.place))
+    }
+    /// Was a delete of this thing right, given the marks it carried lately?
+    pub fn may_delete(&self, thing: &Truth, since: Millis) -> bool {
+        let never_marked = thing.marks_ever().next().is_none();
+        thing.marks_since(since).any(|mark| {
+            if thing.by_controller {
+                self.cover(mark) || never_marked && self.recorded.contains(&thing.id)
+            } else {
+                matches!(mark, MarkSeen::Whole(m) if m.adopted == Some(Then::Delete)) && self.cover(mark)
+            }
+        })
+    }
+}
+
+impl State {
+    /// Judges one deed of the controller that is acting.
+    pub fn judge(&mut self, deed: Deed) {
+        match deed {
+            Deed::Created(id) => {
+                self.evidence.creates += 1;
+                if let Some(new) = self.cloud.thing(&id) {
+                    self.judge_create(&new);
+                }
+            }
+            Deed::Deleted(id) => {
+                self.evidence.deletes += 1;
+                if let Some(thing) = self.cloud.thing(&id) {
+                    self.judge_delete(&thing);
+                }
+            }
+            Deed::Tagged(_) | Deed::Changed(_) => self.evidence.changes += 1,
+        }
+    }
+    fn judge_create(&mut self, new: &Truth) {
+        let Some(mark) = new.mark() else { return };
+        let twice = self.cloud.truth().into_iter().any(|old| {
+            let same = |m: &crate::identity::Mark| m.owner == mark.owner && m.slot == mark.slot;
+            old.id != new.id && old.live && old.by_controller && old.mark().is_some_and(same)
+        });
+        if twice {
+            let (kind, harm) = (new.kind.clone(), self.evidence.harm);
+            self.say(|| format!("TWICE {} {}", new.kind, new.id));
+            if harm.ledger {
+                self.evidence.residue.insert(format!("{kind} created twice after its ledger was hurt"));
+            } else {
+                self.evidence.violations.insert(format!("{kind} created twice"));
+            }
+        }
+    }
+    fn judge_delete(&mut self, thing: &Truth) {
+        let Some((server, key)) = self.acting_for() else { return };
+        let Some(server) = self.servers.get(server) else { return };
+        let claims = Claims::of(server, &key, self.evidence.controller, self.evidence.kind);
+        let since = self.now().saturating_sub(self.evidence.settle);
+        if !claims.may_delete(thing, since) {
+            let whose = if thing.by_controller { "another owner's" } else { "a stranger's" };
+            let line = format!("{whose} {} deleted", thing.kind);
+            self.say(|| format!("FOREIGN DELETE {line}: {thing:?}"));
+            self.evidence.violations.insert(line);
+        }
+    }
+}

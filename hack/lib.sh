@@ -1,0 +1,110 @@
+# Shared by the scripts in hack/: where things are kept, timed steps with a heartbeat, missing packages.
+# Sourced, never run. The sourcing script has `set -euo pipefail`.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+# Everything heavy that outlives a run: control-plane binaries, tools, results. Safe to delete at any time.
+export CUSTODY_CACHE="${CUSTODY_CACHE:-$HOME/.cache/custody}"
+# Where cargo puts what it builds.
+target="${CARGO_TARGET_DIR:-$root/target}"
+# Built from source: no registry has a recent binary of it.
+deny_version=0.20.2
+deny_root="$CUSTODY_CACHE/tools/cargo-deny-$deny_version"
+
+# The controllers of the house: what has a CRD, an image and an end-to-end suite.
+controllers=(sample-controller)
+# What the end-to-end suites and the demo run.
+e2e_packages=(-p e2e -p cloud-emulator)
+for controller in "${controllers[@]}"; do e2e_packages+=(-p "$controller"); done
+
+say() { printf '\n== %s\n' "$*"; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+# 83 -> 1m23s
+span() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
+
+# step NAME COMMAND...: runs a command, keeps its output, notes how long it took and how it ended.
+# A failed step does not end the script: the other steps still have something to say. `summary` ends it.
+declare -a step_names=() step_seconds=() step_results=()
+logs=""
+step() {
+  local name=$1 began=$SECONDS result=ok log
+  shift
+  [ -n "$logs" ] || logs=$(mktemp -d)
+  log="$logs/${#step_names[@]}.log"
+  say "$name"
+  : >"$log"
+  with_heartbeat "$name" "$log" "$@" || result=FAILED
+  step_names+=("$name") step_seconds+=($((SECONDS - began))) step_results+=("$result")
+  printf '== %s: %s after %s\n' "$name" "$result" "$(span $((SECONDS - began)))"
+  [ "$result" = ok ]
+}
+
+# Says every half minute of silence that a step is still at work. `read -t` waits without a child that could be left behind.
+with_heartbeat() {
+  local name=$1 log=$2 began=$SECONDS beat status=0
+  shift 2
+  (
+    exec {idle}<> <(:)
+    seen=0
+    while ! read -r -t 30 -u "$idle" _; do
+      now=$(stat -c %s "$log" 2>/dev/null || echo 0)
+      [ "$now" != "$seen" ] || printf '   ... %s: still at work, %s so far\n' "$name" "$(span $((SECONDS - began)))"
+      seen=$now
+    done
+  ) &
+  beat=$!
+  "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  kill "$beat" 2>/dev/null || true
+  wait "$beat" 2>/dev/null || true
+  return "$status"
+}
+
+# Prints the table of steps and `N passed, N failed`: every test that cargo ran, and every step that is a check by itself.
+summary() {
+  local i passed=0 failed=0 p f total=0
+  printf '\n%-34s %10s  %s\n' step time result
+  for i in "${!step_names[@]}"; do
+    printf '%-34s %10s  %s\n' "${step_names[$i]}" "$(span "${step_seconds[$i]}")" "${step_results[$i]}"
+    total=$((total + step_seconds[i]))
+    read -r p f < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$logs/$i.log")
+    if [ "${step_results[$i]}" != ok ] && [ "$f" = 0 ]; then f=1; fi
+    if [ "$p" = 0 ] && [ "$f" = 0 ]; then p=1; fi
+    passed=$((passed + p)) failed=$((failed + f))
+  done
+  printf '%-34s %10s\n\n' total "$(span "$total")"
+  rm -rf "$logs"
+  printf '%d passed, %d failed\n' "$passed" "$failed"
+  [ "$failed" = 0 ]
+}
+# need_packages NAME...: installs Debian packages that are missing, and says so.
+need_packages() {
+  local missing=() package as_root=()
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || fail "please install as root: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  echo "installing Debian packages: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# e2e_build [FLAGS]: the binaries that run end to end. e2e_with COMMAND...: a command beside a running control plane.
+e2e_build() { cargo build --locked "${e2e_packages[@]}" --bins "$@"; }
+e2e_with() { "$target/debug/e2e-controlplane" with -- "$@"; }
+
+# seen_e2e SUITE TEST: runs end-to-end tests by name for hack/verify. They print `SEEN: ...` lines with their figures; none matching is a failure.
+seen_e2e() {
+  local log status=0
+  log=$(mktemp)
+  hack/e2e "$1" "$2" --nocapture 2>&1 | tee "$log" || status=$?
+  grep -q '^SEEN: ' "$log" || sed -n 's/^test result: \(.*\) passed;.*/SEEN: \1 passed/p' "$log"
+  grep -qE '^test result: ok\. [1-9]' "$log" || status=1
+  rm -f "$log"
+  return "$status"
+}
