@@ -5,6 +5,8 @@ use sha2::{Digest, Sha256};
 pub const CONTROLLER: &str = "sample";
 /// The kind it serves.
 pub const KIND: &str = "SampleOwner";
+/// What `cluster.x-k8s.io/managed-by` must say for an owner to be served, if it says anything.
+pub const MANAGER: &str = "custody-sample";
 
 /// Longest value of a tag, and of a name we make.
 const MOST: usize = 128;
