@@ -55,8 +55,12 @@ async fn prepared() -> Result<ControlPlane> {
     let cluster = plane.cluster();
     capi::install(cluster).await?;
     manifests::apply_text(cluster, NAMESPACE, DEFINITION).await?;
-    let plain =
-        capi::Provider { name: "plain", kind: "InfrastructureProvider", version: "v0.1.0", namespace: "plain-system" };
+    let plain = capi::Provider {
+        name: "plain",
+        role: capi::Role::Infrastructure,
+        version: "v0.1.0",
+        namespace: "plain-system",
+    };
     capi::register(cluster, &plain).await?;
     Ok(plane)
 }

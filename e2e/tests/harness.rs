@@ -1,11 +1,14 @@
 //! The harness, proved on itself: what it promises to the tests that stand on it.
 use e2e::patience::{Seen, until};
 use e2e::process::{Leashed, Program};
-use e2e::{Account, AuditLog, Cluster, ControlPlane, Launch, Result, TemporaryNamespace, cluster, enabled, manifests};
+use e2e::{
+    Account, AuditLog, Cluster, ControlPlane, EmulatorProcess, Launch, Result, TemporaryNamespace, cluster, enabled,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::json;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -60,7 +63,7 @@ async fn the_api_server_can_go_away_and_come_back() -> Result<()> {
     let mut plane = ControlPlane::start().await?;
     let client = plane.cluster().client().await?;
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-    let map = serde_json::from_value(serde_json::json!({"metadata": {"name": "it"}})).expect("a config map");
+    let map = serde_json::from_value(json!({"metadata": {"name": "it"}})).expect("a config map");
     maps.create(&PostParams::default(), &map).await?;
     // when the API server goes away, then nobody answers
     plane.take_api_server_away().await?;
@@ -107,8 +110,7 @@ async fn a_killed_test_process_leaves_nothing_behind() -> Result<()> {
     gone.await?;
     let sleeper = sleeper.parse().ok().and_then(Pid::from_raw).expect("a pid");
     kill_process(sleeper, Signal::KILL).expect("the command was ours");
-    scratch.remove()?;
-    Ok(())
+    scratch.remove()
 }
 
 #[tokio::test]
@@ -143,7 +145,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
-subjects: [{kind: ServiceAccount, name: reader, namespace: NAMESPACE}]
+subjects: [{kind: ServiceAccount, name: reader, namespace: default}]
 "#;
 
 #[tokio::test]
@@ -154,9 +156,11 @@ async fn rights_are_checked_and_requests_are_counted() -> Result<()> {
     // given an account that may read config maps in one namespace, and nothing else
     let cluster = cluster().await?;
     let namespace = TemporaryNamespace::create(&cluster, "rights").await?;
-    let text = READER.replace("NAMESPACE", namespace.name());
-    manifests::apply_text(&cluster, namespace.name(), &text).await?;
-    let account = Account::of(&cluster, namespace.name(), "reader").await?;
+    let shipped = e2e::folder::Folder::create("shipped")?;
+    shipped.write("reader.yaml", READER)?;
+    shipped.write("kustomization.yaml", format!("{{resources: [reader.yaml], namespace: {}}}", namespace.name()))?;
+    let account = Account::deployed(&cluster, shipped.path()).await?;
+    shipped.remove()?;
     let client = account.client().await?;
     let (maps, secrets): (Api<ConfigMap>, Api<Secret>) =
         (Api::namespaced(client.clone(), namespace.name()), Api::namespaced(client, namespace.name()));
@@ -189,8 +193,7 @@ async fn a_wait_that_fails_shows_what_was_there() -> Result<()> {
     let namespace = TemporaryNamespace::create(&cluster, "waits").await?;
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client().await?, namespace.name());
     let map: ConfigMap =
-        serde_json::from_value(serde_json::json!({"metadata": {"name": "it"}, "data": {"colour": "grey"}}))
-            .expect("a config map");
+        serde_json::from_value(json!({"metadata": {"name": "it"}, "data": {"colour": "grey"}})).expect("a config map");
     maps.create(&PostParams::default(), &map).await?;
     // when somebody waits for it in vain
     let waited = e2e::wait_for(&maps, "it", "it to be green", Duration::from_millis(200), |_| false).await;
@@ -237,6 +240,31 @@ async fn a_controller_can_be_frozen_woken_killed_restarted_and_stopped() -> Resu
 }
 
 #[tokio::test]
+async fn an_emulated_cloud_serves_its_principals_and_its_administrator() -> Result<()> {
+    if !enabled("an_emulated_cloud_serves_its_principals_and_its_administrator") {
+        return Ok(());
+    }
+    // given an emulated cloud with one principal
+    let cluster = cluster().await?;
+    let cloud = EmulatorProcess::start(&cluster, "sample", "cloud", &[("robot", "secret")]).await?;
+    let ask = |token: &str| reqwest::Client::new().get(format!("{}/v1/whoami", cloud.url())).bearer_auth(token).send();
+    // when it and somebody else ask who they are
+    let (known, unknown) = (ask("secret").await?, ask("wrong").await?);
+    // then it is known, the other is not, and the administrator sees both calls
+    assert_eq!((known.status().as_u16(), unknown.status().as_u16()), (200, 401));
+    assert_eq!(cloud.count_calls(&[]).await?, 2);
+    // when it is shut out, then it is unknown, too
+    cloud.revoke("robot").await?;
+    assert_eq!(ask("secret").await?.status().as_u16(), 401);
+    // when a stranger's thing is planted and deleted by hand, then the truth tells
+    let planted = cloud.plant(&json!({"kind": "network", "fields": {"name": "theirs", "cidr": "10.0.0.0/24"}})).await?;
+    let id = planted["id"].as_str().unwrap_or_default();
+    assert!(cloud.things().await?.to_string().contains(id), "{planted}");
+    cloud.delete_by_hand(id).await?;
+    cloud.stop().await
+}
+
+#[tokio::test]
 async fn a_leash_hands_on_the_exit_status_and_tells_the_end_of_the_log() -> Result<()> {
     // given a program that ends by itself
     let scratch = e2e::folder::Folder::create("leash")?;
@@ -255,8 +283,7 @@ async fn a_leash_hands_on_the_exit_status_and_tells_the_end_of_the_log() -> Resu
     assert_eq!(status.code(), Some(5));
     let told = process.must_run().expect_err("it has ended").to_string();
     assert!(told.contains("first\nlast"), "{told}");
-    scratch.remove()?;
-    Ok(())
+    scratch.remove()
 }
 
 async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {

@@ -41,7 +41,7 @@ pub mod process;
 pub mod random;
 pub mod runtime;
 pub mod status;
+pub mod tags;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod tags;
 pub mod transport;

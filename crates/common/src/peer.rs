@@ -22,6 +22,11 @@ pub struct Guard {
     pub managed_by: Option<&'static str>,
 }
 
+impl Guard {
+    /// No other provider serves the kind.
+    pub const NONE: Guard = Guard { peers: &[], companion: false, managed_by: None };
+}
+
 /// May the object be written on?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use common::clock::SharedClock;
 use common::engine::estate::{Fault, Outcome};
 use common::ledger::Id;
+use common::names::reason::INVALID_REQUEST;
 use common::transport::{Request, Response, Transport, TransportError};
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
@@ -79,7 +80,7 @@ impl Client {
         }
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         request.body(bytes).map_err(|e| Fault::Terminal {
-            reason: common::names::reason::INVALID_REQUEST,
+            reason: INVALID_REQUEST,
             message: format!("no request can be made of {path}: {e}"),
         })
     }
@@ -242,7 +243,46 @@ impl Cloud for Client {
             Err(outcome) => outcome,
         }
     }
+
+    async fn permissions(&self, kind: Kind) -> Vec<(String, Result<(), Fault>)> {
+        let plural = kind.plural();
+        let (all, one) = (format!("/v1/{plural}"), format!("/v1/{plural}/{NOBODY}"));
+        let nothing = json!({});
+        let mut probes = vec![
+            ("list", Method::GET, format!("{all}?limit=1"), None),
+            ("get", Method::GET, one.clone(), None),
+            // Without its required fields a create can make nothing.
+            ("create", Method::POST, all, Some(&nothing)),
+            ("delete", Method::DELETE, one.clone(), None),
+        ];
+        if kind != Kind::Route {
+            probes.push(("tag", Method::PUT, format!("{one}/tags"), Some(&nothing)));
+        }
+        if kind == Kind::Machine {
+            probes.push(("update", Method::PATCH, one, Some(&nothing)));
+        }
+        let mut results = Vec::new();
+        for (verb, method, path, body) in probes {
+            let allowed = match self.write(method, &path, None, body).await {
+                Ok(response) if response.status().is_success() => Ok(()),
+                Ok(response) => match wire::complaint(&response) {
+                    Complaint::NotFound(_) => Ok(()),
+                    Complaint::Nothing(Fault::Terminal { reason, .. }) if reason == INVALID_REQUEST => Ok(()),
+                    Complaint::Nothing(fault) => Err(fault),
+                    Complaint::Perhaps(why) => Err(Fault::Transient(why)),
+                },
+                Err(Outcome::Refused(fault)) => Err(fault),
+                Err(Outcome::Unknown(why)) => Err(Fault::Transient(why)),
+                Err(Outcome::Done(())) => Ok(()),
+            };
+            results.push((format!("{plural}.{verb}"), allowed));
+        }
+        results
+    }
 }
+
+/// No id of the cloud looks like this, so a call on it can only be refused: for lack of the thing, or of the permission.
+const NOBODY: &str = "doctor";
 
 /// Percent-encodes all but the unreserved characters: ids and page tokens are the cloud's words, not ours.
 fn encode(text: &str) -> String {

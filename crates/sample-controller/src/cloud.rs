@@ -236,4 +236,6 @@ pub trait Cloud: Send + Sync {
     async fn resize(&self, id: &str, flavor: &str) -> Outcome<()>;
     /// Deletes; what is not there counts as done.
     async fn delete(&self, kind: Kind, id: &str) -> Outcome<()>;
+    /// Each permission that this controller needs for a kind, and whether it has it. Changes nothing.
+    async fn permissions(&self, kind: Kind) -> Vec<(String, Result<(), Fault>)>;
 }

@@ -1,5 +1,6 @@
 //! The definition of the custom resource, as it is applied to a cluster.
 use crate::api::SampleOwner;
+use common::crd::{Unwritable, to_yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
@@ -24,6 +25,6 @@ fn never_null(schema: &mut JSONSchemaProps) {
 }
 
 /// As YAML; the same text every time.
-pub fn yaml() -> Result<String, serde_saphyr::ser::Error> {
-    serde_saphyr::to_string(&definition())
+pub fn yaml() -> Result<String, Unwritable> {
+    to_yaml(&[definition()])
 }

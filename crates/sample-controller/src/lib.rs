@@ -5,13 +5,18 @@
 //! in our words, [`client`] and [`wire`] are the same over HTTP, [`session`] shares lists between all owners.
 
 pub mod api;
+pub mod args;
 pub mod client;
 pub mod cloud;
+pub mod controller;
 pub mod crd;
 pub mod credentials;
 pub mod estate;
+pub mod grants;
 pub mod http;
+pub mod metered;
 pub mod names;
+pub mod operate;
 pub mod plan;
 pub mod reconcile;
 pub mod session;

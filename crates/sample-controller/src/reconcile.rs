@@ -88,7 +88,7 @@ impl Reconciler {
 }
 
 /// The report of a pass that ended before the engine was asked.
-fn unserved(view: &OwnerView, progress: Progress) -> Report {
+pub(crate) fn unserved(view: &OwnerView, progress: Progress) -> Report {
     Report {
         progress,
         view: Some(view.clone()),

@@ -1,10 +1,11 @@
 //! The generated definition is the one in deploy/crds, and keeps the promises made to people and to clusterctl.
+use common::crd::compare;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
 use sample_controller::crd::{definition, yaml};
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds/sampleowners.yaml");
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds/sample-controller.yaml");
 
 fn version(crd: &CustomResourceDefinition) -> &CustomResourceDefinitionVersion {
     &crd.spec.versions[0]
@@ -27,7 +28,7 @@ fn walk(schema: &JSONSchemaProps, path: &str, seen: &mut dyn FnMut(&str, &JSONSc
 #[test]
 fn the_file_in_deploy_is_what_the_types_say() {
     let stored = std::fs::read_to_string(PATH).unwrap();
-    assert_eq!(yaml().unwrap(), stored, "run: sample-controller crd > deploy/crds/sampleowners.yaml");
+    compare(&stored, &yaml().unwrap(), "make generate").unwrap();
 }
 
 #[test]

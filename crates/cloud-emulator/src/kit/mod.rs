@@ -1,4 +1,5 @@
 //! What every emulated cloud shares.
+pub mod admin;
 pub mod byhand;
 pub mod calls;
 pub mod clock;
@@ -9,6 +10,7 @@ pub mod lag;
 pub mod limits;
 pub mod pattern;
 pub mod principals;
+pub mod server;
 pub mod settings;
 pub mod strict;
 

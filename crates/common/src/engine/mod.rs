@@ -26,6 +26,7 @@ pub use timing::Timing;
 
 use crate::clock::SharedClock;
 use crate::ledger::Writer;
+use crate::peer::Guard;
 use crate::random::Random;
 use fence::Fence;
 use memory::Memory;
@@ -44,10 +45,8 @@ pub struct Settings {
     pub installation: String,
     /// Times of the cloud.
     pub timing: Timing,
-    /// Finalizers of other providers of the same kind: where one stands, nothing is written.
-    pub peers: &'static [&'static str],
-    /// Works beside those providers on purpose.
-    pub companion: bool,
+    /// Other providers of the same kind: where one serves the object, nothing is written.
+    pub peers: Guard,
 }
 
 /// Serves all owners of one kind in one process.

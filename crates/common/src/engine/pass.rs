@@ -10,6 +10,7 @@ use crate::clock::Boot;
 use crate::identity::{MarkSeen, OwnerId, Place};
 use crate::ledger::{Ledger, Record, Unreadable};
 use crate::names::{self, reason};
+use crate::peer;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -104,22 +105,20 @@ impl Engine {
             return;
         }
         let ours = names::finalizer(self.settings.controller);
-        let adopt = view.annotations.get(names::ADOPT_FROM);
-        let mut list: Vec<String> = view.finalizers.iter().filter(|f| Some(*f) != adopt).cloned().collect();
+        let leaving = match peer::verdict(view, &self.settings.peers) {
+            peer::Verdict::Adopt { finalizers, .. } => finalizers,
+            peer::Verdict::Ours | peer::Verdict::Peer { .. } => Vec::new(),
+        };
+        let mut list: Vec<String> = view.finalizers.iter().filter(|f| !leaving.contains(f)).cloned().collect();
         if !list.contains(&ours) {
             list.push(ours);
         }
         if list != view.finalizers {
             patch.finalizers = Some(list);
         }
-        if adopt.is_some() {
+        if !leaving.is_empty() {
             patch.annotations.insert(names::ADOPT_FROM.to_owned(), None);
         }
-    }
-    fn peer_of<'v>(&self, view: &'v OwnerView) -> Option<&'v str> {
-        let adopt = view.annotations.get(names::ADOPT_FROM);
-        let peer = |f: &&String| self.settings.peers.contains(&f.as_str()) && Some(*f) != adopt;
-        if self.settings.companion { None } else { view.finalizers.iter().find(peer).map(String::as_str) }
     }
 }
 
@@ -208,11 +207,7 @@ impl Pass<'_> {
                  where the owner shall live, take the annotation delete-for-move off",
             ));
         }
-        if let Some(peer) = self.engine.peer_of(view) {
-            let message = format!(
-                "finalizer {peer} of another provider is on the object; set {} to take it over",
-                names::ADOPT_FROM
-            );
+        if let peer::Verdict::Peer { message } = peer::verdict(view, &self.engine.settings.peers) {
             return Err(blocked(reason::PEER_CONTROLLER, message));
         }
         let owner = self.engine.owner_of(view).map_err(|e| blocked(reason::OWNER_ID_INVALID, e))?;

@@ -1,7 +1,8 @@
 use super::*;
 use crate::identity::{OwnerId, Slot};
 use crate::ledger::{Ledger, Removal, Writer};
-use crate::operator::{Format, show};
+use crate::operator::render;
+use crate::process::cli::Output;
 
 fn place(installation: &str, name: &str) -> Place {
     Place::of(installation, "sample", "SampleOwner", "ns", name)
@@ -133,11 +134,8 @@ fn what_stands_on_something_only_used_is_no_business_of_ours() {
 fn a_table_has_a_head_and_json_has_fields() {
     let found = [thing("disk", "disk-1", mark(9, place("here", "dead"), "disk-a"))];
     let findings = judge(&found, &[], "here");
-    let (mut table, mut json) = (Vec::new(), Vec::new());
-    show(&findings, Format::Table, &mut table).unwrap();
-    show(&findings, Format::Json, &mut json).unwrap();
-    let table = String::from_utf8(table).unwrap();
+    let table = render(&findings, Output::Table).unwrap();
     assert!(table.starts_with("VERDICT  KIND  ID") && table.contains("Orphan   disk  disk-1"), "{table}");
-    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&render(&findings, Output::Json).unwrap()).unwrap();
     assert_eq!((json[0]["verdict"].as_str(), json[0]["id"].as_str()), (Some("Orphan"), Some("disk-1")));
 }

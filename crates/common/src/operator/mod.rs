@@ -1,5 +1,5 @@
 //! What a person runs beside the controller: `audit`, `plan`, `takeover`, `release`, `doctor`. The same for every controller:
-//! judgements are pure functions over what a cloud shows and what owners say..
+//! judgements are pure functions over what a cloud shows and what owners say.
 pub mod audit;
 pub mod doctor;
 pub mod plan;
@@ -11,8 +11,8 @@ use crate::engine::owner::OwnerView;
 use crate::identity::{MarkSeen, OwnerId, Place};
 use crate::ledger::{Id, Ledger};
 use crate::names;
+use crate::process::cli::{Output, table};
 use serde::Serialize;
-use std::io::{self, Write};
 
 /// One thing of an account, whoever's it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,16 +60,6 @@ pub fn full_name(view: &OwnerView) -> String {
     if view.namespace.is_empty() { view.name.clone() } else { format!("{}/{}", view.namespace, view.name) }
 }
 
-/// How a result is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Columns for people.
-    #[default]
-    Table,
-    /// One JSON array for programs.
-    Json,
-}
-
 /// A line of a result.
 pub trait Row: Serialize {
     /// Heads of the columns.
@@ -78,27 +68,10 @@ pub trait Row: Serialize {
     fn cells(&self) -> Vec<String>;
 }
 
-/// Writes a result.
-pub fn show<R: Row>(rows: &[R], format: Format, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, rows)?;
-            writeln!(out)
-        }
-        Format::Table => {
-            let heads = R::HEADS.iter().map(ToString::to_string).collect();
-            let lines: Vec<Vec<String>> = std::iter::once(heads).chain(rows.iter().map(Row::cells)).collect();
-            let widths: Vec<usize> = (0..R::HEADS.len())
-                .map(|n| {
-                    lines.iter().filter_map(|line| line.get(n)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-                })
-                .collect();
-            for line in lines {
-                let cells: Vec<String> =
-                    line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-                writeln!(out, "{}", cells.join("  ").trim_end())?;
-            }
-            Ok(())
-        }
+/// A result as text.
+pub fn render<R: Row>(rows: &[R], output: Output) -> Result<String, serde_json::Error> {
+    match output {
+        Output::Json => serde_json::to_string_pretty(rows).map(|text| text + "\n"),
+        Output::Table => Ok(table(R::HEADS, &rows.iter().map(Row::cells).collect::<Vec<_>>())),
     }
 }

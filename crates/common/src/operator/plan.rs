@@ -26,6 +26,14 @@ impl Row for Step {
     }
 }
 
+impl Step {
+    /// An owner whose plan cannot even begin.
+    pub fn blocked(owner: &str, why: &str) -> Self {
+        let (slot, id) = (String::new(), String::new());
+        Step { owner: owner.to_owned(), verb: "blocked", slot, id, detail: why.to_owned() }
+    }
+}
+
 /// The lines of one owner's plan; none if everything is as wanted.
 pub fn steps(owner: &str, preview: &Preview) -> Vec<Step> {
     let step = |verb, slot: &str, id: &str, detail: String| {

@@ -121,8 +121,7 @@ mod tests {
             kind: "K".into(),
             installation: "here".into(),
             timing: Timing::DEFAULT,
-            peers: &[],
-            companion: false,
+            peers: crate::peer::Guard::NONE,
         }
     }
     fn view() -> OwnerView {

@@ -15,6 +15,8 @@ pub struct Order {
     pub from: Place,
     /// What came of asking.
     pub result: String,
+    /// It came to nothing.
+    pub failed: bool,
 }
 impl Row for Order {
     const HEADS: &'static [&'static str] = &["OWNER", "FROM", "RESULT"];
@@ -31,19 +33,28 @@ pub fn wanted(view: &OwnerView, settings: &Settings, from: &str) -> Option<Place
     (came && place != owner.place && !view.annotations.contains_key(names::TAKE_OVER)).then_some(place)
 }
 
+/// Who would be asked. Pure.
+pub fn orders(views: &[OwnerView], settings: &Settings, from: &str) -> Vec<Order> {
+    let order = |view| {
+        let from = wanted(view, settings, from)?;
+        Some(Order { owner: full_name(view), from, result: "would be asked".into(), failed: false })
+    };
+    views.iter().filter_map(order).collect()
+}
+
 /// Asks every owner that came from the installation `from`. The controller does the rest, owner by owner.
 pub async fn ask(api: &dyn OwnerApi, views: &[OwnerView], settings: &Settings, from: &str) -> Vec<Order> {
     let mut orders = Vec::new();
     for view in views {
         let Some(place) = wanted(view, settings, from) else { continue };
         let annotations = [(names::TAKE_OVER.to_owned(), Some(place.to_string()))].into();
-        let result = match api.patch(view, &OwnerPatch { annotations, finalizers: None }).await {
-            Patched::Stored(_) => "asked".to_owned(),
-            Patched::Conflict => "changed meanwhile, run again".to_owned(),
-            Patched::Gone => "gone".to_owned(),
-            Patched::Refused(why) | Patched::Unknown(why) => why,
+        let (result, failed) = match api.patch(view, &OwnerPatch { annotations, finalizers: None }).await {
+            Patched::Stored(_) => ("asked".to_owned(), false),
+            Patched::Conflict => ("changed meanwhile, run again".to_owned(), true),
+            Patched::Gone => ("gone".to_owned(), false),
+            Patched::Refused(why) | Patched::Unknown(why) => (why, true),
         };
-        orders.push(Order { owner: full_name(view), from: place, result });
+        orders.push(Order { owner: full_name(view), from: place, result, failed });
     }
     orders
 }
@@ -60,8 +71,7 @@ mod tests {
             kind: "K".into(),
             installation: "here".into(),
             timing: Timing::DEFAULT,
-            peers: &[],
-            companion: false,
+            peers: crate::peer::Guard::NONE,
         }
     }
     fn view(installation: &str) -> OwnerView {

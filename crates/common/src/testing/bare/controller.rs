@@ -17,6 +17,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// One other provider, for histories in which its finalizer is on the object.
+const PEERS: crate::peer::Guard = crate::peer::Guard {
+    peers: &[crate::peer::Peer { name: "example", finalizers: &["peer.example/finalizer"] }],
+    companion: false,
+    managed_by: None,
+};
+
 const CONTROLLER: &str = "bare";
 const RESYNC: Duration = Duration::from_secs(600);
 
@@ -69,8 +76,7 @@ impl Subject for Bare {
             kind: self.kind().into(),
             installation: surroundings.installation.clone(),
             timing: self.timing(),
-            peers: &["peer.example/finalizer"],
-            companion: false,
+            peers: PEERS,
         };
         let engine = Engine::new(
             settings,

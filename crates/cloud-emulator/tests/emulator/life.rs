@@ -1,9 +1,8 @@
 //! The lives of things: create, read, tag, update, delete, by the facts page.
-mod support;
 
+use crate::support::{self, World, request, seconds};
 use cloud_emulator::kit::{EmulatedCloud, Phase, Settings};
 use serde_json::{Value, json};
-use support::{World, request, seconds};
 
 #[test]
 fn whoami_names_account_region_and_principal() {

@@ -1,37 +1,36 @@
 //! A client without a wire: calls the cloud directly, in virtual time.
-#![allow(dead_code)] // each test file uses its own part
 use cloud_emulator::kit::{Delivery, EmulatedCloud, Handled, Lag, Request, Settings};
 use cloud_emulator::sample::SampleCloud;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-pub const TOKEN: &str = "secret-1";
+pub(crate) const TOKEN: &str = "secret-1";
 
-pub struct World {
-    pub cloud: SampleCloud,
-    pub now: Timestamp,
+pub(crate) struct World {
+    pub(crate) cloud: SampleCloud,
+    pub(crate) now: Timestamp,
 }
 /// Status, headers and body of a delivered reply.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: http::HeaderMap,
-    pub body: Value,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) body: Value,
 }
 impl Reply {
-    pub fn code(&self) -> (u16, &str) {
+    pub(crate) fn code(&self) -> (u16, &str) {
         (self.status, self.body["code"].as_str().unwrap_or_default())
     }
-    pub fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
-    pub fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         self.body["id"].as_str().expect("a thing").to_owned()
     }
 }
 
-pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Request {
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Request {
     let mut request = http::Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -40,54 +39,54 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: Option<
 }
 
 impl World {
-    pub fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
         World::seeded(settings, 1)
     }
-    pub fn seeded(settings: Settings, seed: u64) -> Self {
+    pub(crate) fn seeded(settings: Settings, seed: u64) -> Self {
         let mut cloud = SampleCloud::new(settings, seed);
         cloud.kit_mut().admit("alice", TOKEN);
         World { cloud, now: "2026-01-01T00:00:00Z".parse().unwrap() }
     }
-    pub fn calm() -> Self {
+    pub(crate) fn calm() -> Self {
         World::new(Settings::default())
     }
-    pub fn pass(&mut self, seconds: u64) {
+    pub(crate) fn pass(&mut self, seconds: u64) {
         self.now += Duration::from_secs(seconds);
     }
-    pub fn send(&mut self, request: Request) -> Handled {
+    pub(crate) fn send(&mut self, request: Request) -> Handled {
         self.cloud.handle(self.now, request)
     }
-    pub fn keyed(&mut self, method: &str, path: &str, key: &str, body: &Value) -> Reply {
+    pub(crate) fn keyed(&mut self, method: &str, path: &str, key: &str, body: &Value) -> Reply {
         let bearer = format!("Bearer {TOKEN}");
         let headers = [("authorization", bearer.as_str()), ("idempotency-key", key)];
         delivered(self.send(request(method, path, &headers, Some(body))))
     }
-    pub fn call(&mut self, method: &str, path: &str, body: Option<&Value>) -> Reply {
+    pub(crate) fn call(&mut self, method: &str, path: &str, body: Option<&Value>) -> Reply {
         let bearer = format!("Bearer {TOKEN}");
         delivered(self.send(request(method, path, &[("authorization", &bearer)], body)))
     }
-    pub fn get(&mut self, path: &str) -> Reply {
+    pub(crate) fn get(&mut self, path: &str) -> Reply {
         self.call("GET", path, None)
     }
-    pub fn post(&mut self, path: &str, body: &Value) -> Reply {
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Reply {
         self.call("POST", path, Some(body))
     }
-    pub fn put(&mut self, path: &str, body: &Value) -> Reply {
+    pub(crate) fn put(&mut self, path: &str, body: &Value) -> Reply {
         self.call("PUT", path, Some(body))
     }
-    pub fn delete(&mut self, path: &str) -> Reply {
+    pub(crate) fn delete(&mut self, path: &str) -> Reply {
         self.call("DELETE", path, None)
     }
     /// A new network's id.
-    pub fn network(&mut self) -> String {
+    pub(crate) fn network(&mut self) -> String {
         self.post("/v1/networks", &json!({"name": "n", "cidr": "10.0.0.0/8"})).id()
     }
     /// A new disk's id.
-    pub fn disk(&mut self) -> String {
+    pub(crate) fn disk(&mut self) -> String {
         self.post("/v1/disks", &json!({"name": "d", "size_gb": 10})).id()
     }
     /// The items of a whole listing, all pages.
-    pub fn list(&mut self, plural: &str) -> Vec<Value> {
+    pub(crate) fn list(&mut self, plural: &str) -> Vec<Value> {
         let mut items = Vec::new();
         let mut page = String::new();
         loop {
@@ -100,20 +99,20 @@ impl World {
             }
         }
     }
-    pub fn listed(&mut self, plural: &str) -> Vec<String> {
+    pub(crate) fn listed(&mut self, plural: &str) -> Vec<String> {
         self.list(plural).iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
     }
 }
 
-pub fn delivered(handled: Handled) -> Reply {
+pub(crate) fn delivered(handled: Handled) -> Reply {
     assert_eq!(handled.delivery, Delivery::Deliver);
     read(handled)
 }
-pub fn read(handled: Handled) -> Reply {
+pub(crate) fn read(handled: Handled) -> Reply {
     let (parts, body) = handled.response.into_parts();
     let body = serde_json::from_slice(&body).expect("a JSON body");
     Reply { status: parts.status.as_u16(), headers: parts.headers, body }
 }
-pub fn seconds(seconds: u64) -> Lag {
+pub(crate) fn seconds(seconds: u64) -> Lag {
     Lag::fixed(Duration::from_secs(seconds))
 }

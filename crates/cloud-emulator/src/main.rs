@@ -1,0 +1,65 @@
+//! `cloud-emulator <cloud>`: an emulated cloud on a TCP port.
+mod cli;
+
+use clap::Parser;
+use cli::{Admission, Cli, Clouds, Serving};
+use cloud_emulator::kit::EmulatedCloud;
+use cloud_emulator::kit::Settings;
+use cloud_emulator::kit::clock::CloudClock;
+use cloud_emulator::kit::server::{Host, serve};
+use cloud_emulator::sample::SampleCloud;
+use std::error::Error;
+use std::path::Path;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let Clouds::Sample(serving) = Cli::parse().cloud;
+    run(serving).await
+}
+
+async fn run(serving: Serving) -> Result<(), Box<dyn Error>> {
+    let settings: Settings = match &serving.settings {
+        Some(file) => serde_json::from_slice(&std::fs::read(file)?)?,
+        None => Settings::default(),
+    };
+    let mut cloud = SampleCloud::new(settings, serving.seed);
+    cloud.kit().settings().check(cloud.vocabulary())?;
+    for Admission { principal, account, token } in &serving.tokens {
+        let account = account.clone().unwrap_or_else(|| cloud.kit().settings().account.clone());
+        cloud.kit_mut().principals.admit(principal, token, &account);
+    }
+    let clock = serving.virtual_time.map_or(CloudClock::REAL, |now| CloudClock::Virtual { now });
+    let host = Host::new(Box::new(cloud), clock, serving.admin_token);
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let listener = TcpListener::bind(&serving.listen).await?;
+    let address = listener.local_addr()?.to_string();
+    tracing::info!(%address, seed = serving.seed, "the sample cloud is open");
+    if let Some(file) = &serving.print_address_to {
+        publish(file, &address)?;
+    }
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        tracing::info!("stopping");
+        stopping.cancel();
+    });
+    Ok(serve(listener, host, stop).await?)
+}
+
+/// Whoever waits for the file never sees half an address.
+fn publish(file: &Path, address: &str) -> std::io::Result<()> {
+    let half = file.with_extension("part");
+    std::fs::write(&half, address)?;
+    std::fs::rename(half, file)
+}

@@ -1,0 +1,66 @@
+//! This controller's own flags, and what they make.
+use crate::client::{Client, Limits};
+use crate::credentials::Credentials;
+use crate::http::Http;
+use crate::metered::Metered;
+use crate::names::{CONTROLLER, KIND};
+use crate::session::Account;
+use clap::Args;
+use common::clock::SharedClock;
+use common::engine::{Settings, Timing};
+use common::process::metrics::Metrics;
+use common::transport::Transport;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Flags of the sample cloud.
+#[derive(Clone, Debug, Args)]
+pub struct SampleArgs {
+    /// Where the cloud answers: scheme, host and port.
+    #[arg(long, env = "CUSTODY_CLOUD_URL", default_value = "http://127.0.0.1:8081")]
+    pub cloud_url: String,
+    /// File with the bearer token; read for every pass, so that a changed Secret is used at once.
+    #[arg(long, env = "CUSTODY_TOKEN_FILE", default_value = "/etc/custody/cloud/token")]
+    pub token_file: PathBuf,
+    /// Longest cloud call.
+    #[arg(long, env = "CUSTODY_CALL_TIMEOUT_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=15))]
+    pub call_timeout_seconds: u64,
+    /// Whatever a call changed shows in lists of the cloud by then.
+    #[arg(long, env = "CUSTODY_LIST_LAG_SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub list_lag_seconds: u64,
+    /// One list of each kind serves all owners for this long.
+    #[arg(long, env = "CUSTODY_LIST_INTERVAL_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub list_interval_seconds: u64,
+}
+impl SampleArgs {
+    /// Longest cloud call.
+    pub fn call(&self) -> Duration {
+        Duration::from_secs(self.call_timeout_seconds)
+    }
+    /// What the engine must know of this controller and its cloud.
+    pub fn settings(&self, installation: &str) -> Settings {
+        Settings {
+            controller: CONTROLLER,
+            kind: KIND.to_owned(),
+            installation: installation.to_owned(),
+            timing: Timing { call: self.call(), lag: Duration::from_secs(self.list_lag_seconds), ..Timing::DEFAULT },
+            peers: common::peer::Guard::NONE,
+        }
+    }
+    /// The account behind the token file, over real sockets.
+    pub fn account(&self, clock: &SharedClock, metrics: Option<Arc<Metrics>>) -> Result<Account, reqwest::Error> {
+        let http = Http::new(self.call())?;
+        let transport: Arc<dyn Transport> = match metrics {
+            Some(metrics) => Arc::new(Metered::new(http, clock.clone(), metrics)),
+            None => Arc::new(http),
+        };
+        let limits = Limits { read: self.call(), ..Limits::default() };
+        let (url, time) = (self.cloud_url.clone(), clock.clone());
+        let connect = Box::new(move |token| -> Arc<dyn crate::cloud::Cloud> {
+            Arc::new(Client::new(transport.clone(), time.clone(), &url, token, limits))
+        });
+        let credentials = Credentials::File(self.token_file.clone());
+        Ok(Account::new(credentials, connect, clock.clone(), Duration::from_secs(self.list_interval_seconds)))
+    }
+}
