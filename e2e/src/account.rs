@@ -22,12 +22,16 @@ pub struct Account {
 impl Account {
     /// Applies `deploy/<controller>` as it is shipped and takes the one service account in it.
     pub async fn shipped(cluster: &Cluster, controller: &str) -> Result<Self> {
-        let objects = manifests::apply_folder(cluster, &format!("deploy/{controller}")).await?;
+        Self::deployed(cluster, format!("deploy/{controller}").as_ref()).await
+    }
+    /// Applies any kustomize folder and takes the one service account in it.
+    pub async fn deployed(cluster: &Cluster, folder: &Path) -> Result<Self> {
+        let objects = manifests::apply_folder(cluster, folder).await?;
         let is_account =
             |object: &&DynamicObject| object.types.as_ref().is_some_and(|types| types.kind == "ServiceAccount");
         let mut accounts = objects.iter().filter(is_account);
         let (Some(account), None) = (accounts.next(), accounts.next()) else {
-            return Err(Error::other(format!("deploy/{controller} must have exactly one ServiceAccount")));
+            return Err(Error::other(format!("{} must have exactly one ServiceAccount", folder.display())));
         };
         let (namespace, name) = (account.metadata.namespace.clone(), account.metadata.name.clone());
         Self::of(cluster, &namespace.unwrap_or_else(|| "default".to_owned()), &name.unwrap_or_default()).await
@@ -42,7 +46,7 @@ impl Account {
             .status
             .and_then(|status| status.token)
             .ok_or_else(|| Error::other("a token request without a token"))?;
-        let text = kubeconfig::with_token(cluster.kubeconfig(), &token)?;
+        let text = kubeconfig::with_token(cluster.kubeconfig(), &token, namespace)?;
         let kubeconfig = cluster.folder().write(&format!("{namespace}-{name}.kubeconfig"), text)?;
         Ok(Account { namespace: namespace.to_owned(), name: name.to_owned(), kubeconfig })
     }

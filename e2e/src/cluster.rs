@@ -5,6 +5,7 @@ use crate::env;
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::pki::Certificate;
+use crate::process::{Leashed, Program};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
@@ -62,11 +63,22 @@ impl Cluster {
         let text = std::fs::read(&path).map_err(Error::io("cannot read", &path))?;
         serde_json::from_slice(&text).map_err(Error::other)
     }
-    fn existing() -> Result<Self> {
+    fn existing() -> Result<(Self, Leashed)> {
         let kubeconfig =
             env::path("KUBECONFIG").ok_or_else(|| Error::other(format!("{}=1 needs KUBECONFIG", env::EXISTING)))?;
-        let folder = Folder::create("existing")?.path().to_owned();
-        Ok(Cluster { folder, kubeconfig, audit_log: None, authority: None, pids: Vec::new() })
+        let folder = Folder::create("existing")?;
+        let (log, folder) = (folder.file("broom.log"), folder.path().to_owned());
+        // A process that does nothing, for the sake of its leash: that deletes the folder after us.
+        let broom = Program {
+            name: "broom".to_owned(),
+            path: "/bin/sleep".into(),
+            args: vec!["infinity".into()],
+            log,
+            folder: Some(folder.clone()),
+            ..Program::default()
+        };
+        let broom = Leashed::start(&broom)?;
+        Ok((Cluster { folder, kubeconfig, audit_log: None, authority: None, pids: Vec::new() }, broom))
     }
 }
 
@@ -81,16 +93,25 @@ pub async fn client_for(kubeconfig: &Path) -> Result<kube::Client> {
 /// The cluster for tests: the one that `KUBECONFIG` names if that was asked for, else the shared one of
 /// `e2e-controlplane with`, else one of this process's own that ends with it.
 pub async fn cluster() -> Result<Arc<Cluster>> {
-    static CLUSTER: OnceCell<(Arc<Cluster>, Option<ControlPlane>)> = OnceCell::const_new();
+    static CLUSTER: OnceCell<(Arc<Cluster>, Holder)> = OnceCell::const_new();
     let found = CLUSTER.get_or_try_init(|| async {
         if env::is_set(env::EXISTING) {
-            return Ok::<_, Error>((Arc::new(Cluster::existing()?), None));
+            let (cluster, broom) = Cluster::existing()?;
+            return Ok::<_, Error>((Arc::new(cluster), Holder::Existing { _broom: broom }));
         }
         if let Some(folder) = env::path(env::SHARED) {
-            return Ok((Arc::new(Cluster::attach(&folder)?), None));
+            return Ok((Arc::new(Cluster::attach(&folder)?), Holder::Other));
         }
         let own = ControlPlane::start().await?;
-        Ok((Arc::new(own.cluster().clone()), Some(own)))
+        Ok((Arc::new(own.cluster().clone()), Holder::Own { _plane: Box::new(own) }))
     });
     Ok(found.await?.0.clone())
+}
+
+/// Who keeps the cluster of this process alive. Never dropped: what is ours ends by its leash when the process does.
+#[derive(Debug)]
+enum Holder {
+    Own { _plane: Box<ControlPlane> },
+    Other,
+    Existing { _broom: Leashed },
 }

@@ -15,11 +15,14 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A start takes two to five seconds on an idle machine; this is for a machine that is not.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Nothing worth saving is in there: what does not end by then is killed.
 const GRACE: Duration = Duration::from_secs(5);
 /// A port was free when we looked and taken when we came.
 const PORT_TAKEN: &str = "address already in use";
+
+const ETCD: &str = "etcd";
+const API_SERVER: &str = "kube-apiserver";
 
 /// Who asked for what, and what was the answer: enough to count requests and to find missing permissions.
 const AUDIT_POLICY: &str = r#"{
@@ -36,8 +39,8 @@ const CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,ser
 #[derive(Debug)]
 pub struct ControlPlane {
     cluster: Cluster,
-    // In the order in which they end.
     processes: Vec<Leashed>,
+    api_server: Option<Program>,
     stopped: bool,
 }
 
@@ -45,13 +48,16 @@ impl ControlPlane {
     /// Starts a control plane of its own, ready for requests. Any number of them can run side by side.
     pub async fn start() -> Result<Self> {
         let tools = Tools::find().await?;
-        for _ in 0..3 {
-            match Self::attempt(&tools).await {
-                Err(Error::Ended { tail, .. }) if tail.contains(PORT_TAKEN) => {}
-                other => return other,
+        let mut attempts = 0;
+        loop {
+            let mut plane = Self::prepare()?;
+            attempts += 1;
+            match plane.bring_up(&tools).await {
+                Ok(()) => return Ok(plane),
+                Err(Error::Ended { tail, .. }) if tail.contains(PORT_TAKEN) && attempts < 4 => plane.stop().await?,
+                Err(error) => return Err(error),
             }
         }
-        Self::attempt(&tools).await
     }
 
     /// The cluster it serves.
@@ -61,6 +67,12 @@ impl ControlPlane {
 
     /// Ends it and deletes its folder, unless somebody asked to keep that.
     pub async fn stop(mut self) -> Result<()> {
+        // Whoever needs another ends before it.
+        self.processes.sort_by_key(|process| match process.name() {
+            ETCD => 2,
+            API_SERVER => 1,
+            _ => 0,
+        });
         for process in &mut self.processes {
             process.stop(GRACE).await?;
         }
@@ -68,35 +80,58 @@ impl ControlPlane {
         self.cluster.folder().remove()
     }
 
-    async fn attempt(tools: &Tools) -> Result<Self> {
+    /// Kills the API server. Clients meet a closed door until [`ControlPlane::bring_api_server_back`].
+    pub async fn take_api_server_away(&mut self) -> Result<()> {
+        for process in self.processes.iter_mut().filter(|process| process.name() == API_SERVER) {
+            process.kill().await?;
+        }
+        self.processes.retain(|process| process.name() != API_SERVER);
+        Ok(())
+    }
+
+    /// Starts the API server again, at the same address, and waits until it serves.
+    pub async fn bring_api_server_back(&mut self) -> Result<()> {
+        let program = self.api_server.clone().ok_or_else(|| Error::other("there was no API server"))?;
+        self.launch(&program)?;
+        self.wait_until_served().await?;
+        self.cluster.describe()
+    }
+
+    fn prepare() -> Result<Self> {
         let folder = Folder::create("e2e")?;
         let authority = Certificate::authority(&folder)?;
+        let cluster = Cluster {
+            folder: folder.path().to_owned(),
+            kubeconfig: folder.file("kubeconfig"),
+            audit_log: Some(folder.file("audit.log")),
+            authority: Some(authority),
+            pids: Vec::new(),
+        };
+        Ok(ControlPlane { cluster, processes: Vec::new(), api_server: None, stopped: false })
+    }
+
+    async fn bring_up(&mut self, tools: &Tools) -> Result<()> {
+        let folder = self.cluster.folder();
+        let authority = self.cluster.authority()?.clone();
         let [client, peer, secure, internal] = free_addresses()?;
         let server = format!("https://{secure}");
         let admin = Subject { user: "admin", group: Some("system:masters") };
         let admin = authority.client(&folder, "admin", admin)?;
-        let cluster = Cluster {
-            folder: folder.path().to_owned(),
-            kubeconfig: folder.write("kubeconfig", kubeconfig::with_certificate(&server, &authority, &admin))?,
-            audit_log: Some(folder.file("audit.log")),
-            authority: Some(authority.clone()),
-            pids: Vec::new(),
-        };
+        folder.write("kubeconfig", kubeconfig::with_certificate(&server, &authority, &admin))?;
         let signer = pki::token_signer(&folder)?;
-        let mut plane = ControlPlane { cluster, processes: Vec::new(), stopped: false };
-        plane.launch(etcd(tools, &folder, client, peer)?)?;
-        plane.launch(apiserver(tools, &folder, &authority, &signer, client, secure)?)?;
-        plane.wait_until_served().await?;
-        plane.launch(controller_manager(tools, &folder, &authority, &signer.0, &server, internal)?)?;
-        plane.wait_until_managed().await?;
-        plane.cluster.describe()?;
-        Ok(plane)
+        let api_server = api_server(tools, &folder, &authority, &signer, client, secure)?;
+        self.launch(&etcd(tools, &folder, client, peer)?)?;
+        self.launch(&api_server)?;
+        self.api_server = Some(api_server);
+        self.wait_until_served().await?;
+        self.launch(&controller_manager(tools, &folder, &authority, &signer.0, &server, internal)?)?;
+        self.wait_until_managed().await?;
+        self.cluster.describe()
     }
 
-    fn launch(&mut self, program: Program) -> Result<()> {
-        let process = Leashed::start(&program)?;
-        self.cluster.pids.push(process.pid().as_raw_nonzero().get());
-        self.processes.insert(0, process);
+    fn launch(&mut self, program: &Program) -> Result<()> {
+        self.processes.push(Leashed::start(program)?);
+        self.cluster.pids = self.processes.iter().map(|process| process.pid().as_raw_nonzero().get()).collect();
         Ok(())
     }
 
@@ -109,14 +144,14 @@ impl ControlPlane {
                 return Ok(Seen::NotYet(error.to_string()));
             }
             // Its uid is the default id of an installation.
-            seen(namespaces.get_opt("kube-system").await)
+            Ok(seen(namespaces.get_opt("kube-system").await))
         })
         .await
     }
 
     async fn wait_until_managed(&mut self) -> Result<()> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.cluster.client().await?, "default");
-        self.wait("the controller manager to work", async || seen(accounts.get_opt("default").await)).await
+        self.wait("the controller manager to work", async || Ok(seen(accounts.get_opt("default").await))).await
     }
 
     async fn wait(&mut self, what: &str, look: impl AsyncFn() -> Result<Seen<()>>) -> Result<()> {
@@ -141,12 +176,12 @@ impl Drop for ControlPlane {
     }
 }
 
-fn seen<T>(answer: kube::Result<Option<T>>) -> Result<Seen<()>> {
-    Ok(match answer {
+fn seen<T>(answer: kube::Result<Option<T>>) -> Seen<()> {
+    match answer {
         Ok(Some(_)) => Seen::Yes(()),
         Ok(None) => Seen::NotYet("not there yet".to_owned()),
         Err(error) => Seen::NotYet(error.to_string()),
-    })
+    }
 }
 
 fn free_addresses() -> Result<[SocketAddr; 4]> {
@@ -182,10 +217,10 @@ fn etcd(tools: &Tools, folder: &Folder, client: SocketAddr, peer: SocketAddr) ->
         // Its data need not survive the machine.
         "--unsafe-no-fsync".to_owned(),
     ];
-    Ok(Program { folder: Some(folder.path().to_owned()), ..program(tools, folder, "etcd", args)? })
+    Ok(Program { folder: Some(folder.path().to_owned()), ..program(tools, folder, ETCD, args)? })
 }
 
-fn apiserver(
+fn api_server(
     tools: &Tools,
     folder: &Folder,
     authority: &Certificate,
@@ -214,7 +249,7 @@ fn apiserver(
         format!("--audit-log-path={}", folder.file("audit.log").display()),
         "--profiling=false".to_owned(),
     ];
-    program(tools, folder, "kube-apiserver", args)
+    program(tools, folder, API_SERVER, args)
 }
 
 fn controller_manager(

@@ -20,10 +20,10 @@ pub struct EmulatorProcess {
 
 impl EmulatorProcess {
     /// Starts `cloud-emulator <cloud>` on a free port for these principals, given as (name, token).
-    /// `instance` names its files, so that two can run side by side.
+    /// `instance` names it in messages and in the names of its files.
     pub async fn start(cluster: &Cluster, cloud: &str, instance: &str, principals: &[(&str, &str)]) -> Result<Self> {
-        let address_file = cluster.folder().file(&format!("{instance}.address"));
-        let _ = std::fs::remove_file(&address_file);
+        let log = cluster.folder().fresh_file(instance, "log")?;
+        let address_file = log.with_extension("address");
         let mut args = vec![
             cloud.to_owned(),
             "--listen=127.0.0.1:0".to_owned(),
@@ -35,7 +35,7 @@ impl EmulatorProcess {
             name: instance.to_owned(),
             path: binaries::ours("cloud-emulator")?,
             args: args.into_iter().map(Into::into).collect(),
-            log: cluster.folder().file(&format!("{instance}.log")),
+            log,
             ..Program::default()
         };
         let mut process = Leashed::start(&program)?;
@@ -54,6 +54,11 @@ impl EmulatorProcess {
     pub async fn calls(&self, filters: &[(&str, &str)]) -> Result<Value> {
         self.admin(reqwest::Method::GET, "calls", filters, None).await
     }
+    /// How many calls there were that pass the filters.
+    pub async fn count_calls(&self, filters: &[(&str, &str)]) -> Result<u64> {
+        let answer = self.calls(filters).await?;
+        answer["count"].as_u64().ok_or_else(|| Error::other(format!("no count of calls: {answer}")))
+    }
     /// Empties the call log.
     pub async fn forget_calls(&self) -> Result<()> {
         self.admin(reqwest::Method::DELETE, "calls", &[], None).await.map(drop)
@@ -66,7 +71,15 @@ impl EmulatorProcess {
     pub async fn plant(&self, thing: &Value) -> Result<Value> {
         self.admin(reqwest::Method::POST, "things", &[], Some(thing)).await
     }
-    /// Adds faults.
+    /// Deletes a thing behind everybody's back.
+    pub async fn delete_by_hand(&self, id: &str) -> Result<()> {
+        self.admin(reqwest::Method::DELETE, &format!("things/{id}"), &[], None).await.map(drop)
+    }
+    /// Changes the tags of a thing behind everybody's back: `{"set": {...}, "remove": [...]}`.
+    pub async fn retag_by_hand(&self, id: &str, change: &Value) -> Result<()> {
+        self.admin(reqwest::Method::PUT, &format!("things/{id}/tags"), &[], Some(change)).await.map(drop)
+    }
+    /// Adds a fault: what it matches, and what happens then.
     pub async fn add_faults(&self, faults: &Value) -> Result<()> {
         self.admin(reqwest::Method::POST, "faults", &[], Some(faults)).await.map(drop)
     }
@@ -74,13 +87,22 @@ impl EmulatorProcess {
     pub async fn clear_faults(&self) -> Result<()> {
         self.admin(reqwest::Method::DELETE, "faults", &[], None).await.map(drop)
     }
-    /// Changes lag, quotas, page sizes, limits, build times.
+    /// Changes lag, quotas, page sizes, limits, build times; what is not named stays.
     pub async fn set(&self, settings: &Value) -> Result<()> {
-        self.admin(reqwest::Method::PUT, "settings", &[], Some(settings)).await.map(drop)
+        self.admin(reqwest::Method::PATCH, "settings", &[], Some(settings)).await.map(drop)
     }
     /// Takes single permissions from a principal.
     pub async fn deny(&self, denial: &Value) -> Result<()> {
         self.admin(reqwest::Method::POST, "denials", &[], Some(denial)).await.map(drop)
+    }
+    /// Lets a principal in, with a token.
+    pub async fn admit(&self, principal: &str, token: &str) -> Result<()> {
+        let body = serde_json::json!({"principal": principal, "token": token});
+        self.admin(reqwest::Method::POST, "principals", &[], Some(&body)).await.map(drop)
+    }
+    /// Shuts a principal out.
+    pub async fn revoke(&self, principal: &str) -> Result<()> {
+        self.admin(reqwest::Method::DELETE, &format!("principals/{principal}"), &[], None).await.map(drop)
     }
     /// Moves the cloud's clock.
     pub async fn clock(&self, change: &Value) -> Result<Value> {

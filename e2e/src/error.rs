@@ -1,9 +1,10 @@
 //! What can go wrong around a test, told so that the reader need not look further.
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 /// A failure of the harness or of what it runs.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A file, a pipe or a process could not be handled.
     #[error("{what}: {source}")]
@@ -52,6 +53,13 @@ pub enum Error {
     /// Anything else.
     #[error("{0}")]
     Other(String),
+}
+
+/// A test that hands back an error shows its `Debug`: it must read as well, with its log lines as lines.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 impl From<kube::Error> for Error {

@@ -41,6 +41,20 @@ impl Folder {
         std::fs::write(&path, content).map_err(Error::io("cannot write", &path))?;
         Ok(path)
     }
+    /// A file in it that did not exist before, `<name>.<extension>` or `<name>-<number>.<extension>`: test processes that
+    /// share a control plane share its folder, too.
+    pub fn fresh_file(&self, name: &str, extension: &str) -> Result<PathBuf> {
+        for number in 1..10_000_u32 {
+            let number = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = self.file(&format!("{name}{number}.{extension}"));
+            match std::fs::File::create_new(&path) {
+                Ok(_) => return Ok(path),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("cannot create", &path)(error)),
+            }
+        }
+        Err(Error::other(format!("no free name for {name}*.{extension} in {}", self.0.display())))
+    }
     /// Makes sure that nobody deletes it, and says where it is. Called when something failed.
     pub fn keep(&self) {
         let mark = self.file(KEEP);

@@ -50,8 +50,8 @@ pub async fn apply_text(cluster: &Cluster, namespace: &str, text: &str) -> Resul
     apply(cluster, namespace, parse(text)?).await
 }
 
-/// Applies a kustomize folder of the repository, such as `deploy/sample-controller`. See [`apply`].
-pub async fn apply_folder(cluster: &Cluster, folder: &str) -> Result<Vec<DynamicObject>> {
+/// Applies a kustomize folder and hands back what was in it. A path that is not absolute begins at the top of the repository.
+pub async fn apply_folder(cluster: &Cluster, folder: impl AsRef<Path>) -> Result<Vec<DynamicObject>> {
     let objects = render(cluster, &crate::binaries::root().join(folder)).await?;
     apply(cluster, "default", objects.clone()).await?;
     Ok(objects)

@@ -10,13 +10,22 @@ use std::net::SocketAddr;
 
 const NAMESPACE: &str = "capi-system";
 
+/// What a provider is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Cluster API itself.
+    Core,
+    /// One that makes machines and networks.
+    Infrastructure,
+}
+
 /// One line of clusterctl's inventory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider<'a> {
     /// Such as `cluster-api` or `sample`.
     pub name: &'a str,
-    /// `CoreProvider`, `InfrastructureProvider`, ...
-    pub kind: &'a str,
+    /// What it is for.
+    pub role: Role,
     /// Such as `v1.2.3`.
     pub version: &'a str,
     /// Where it is installed.
@@ -30,15 +39,15 @@ pub async fn install(cluster: &Cluster) -> Result<()> {
     manifests::apply(cluster, NAMESPACE, definitions(&tools, None)?).await?;
     let version = tools.cluster_api("version");
     let version = std::fs::read_to_string(&version).map_err(Error::io("cannot read", &version))?;
-    let core = Provider { name: "cluster-api", kind: "CoreProvider", version: version.trim(), namespace: NAMESPACE };
+    let core = Provider { name: "cluster-api", role: Role::Core, version: version.trim(), namespace: NAMESPACE };
     register(cluster, &core).await
 }
 
 /// Enters a provider in the inventory. `clusterctl move` wants every provider of the source on the target, too.
 pub async fn register(cluster: &Cluster, provider: &Provider<'_>) -> Result<()> {
-    let label = match provider.kind {
-        "CoreProvider" => provider.name.to_owned(),
-        _ => format!("infrastructure-{}", provider.name),
+    let (label, kind) = match provider.role {
+        Role::Core => (provider.name.to_owned(), "CoreProvider"),
+        Role::Infrastructure => (format!("infrastructure-{}", provider.name), "InfrastructureProvider"),
     };
     let objects = [
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": provider.namespace}}),
@@ -48,7 +57,7 @@ pub async fn register(cluster: &Cluster, provider: &Provider<'_>) -> Result<()> 
                 "clusterctl.cluster.x-k8s.io": "", "cluster.x-k8s.io/provider": label,
                 "clusterctl.cluster.x-k8s.io/core": "inventory",
             }},
-            "providerName": provider.name, "type": provider.kind, "version": provider.version,
+            "providerName": provider.name, "type": kind, "version": provider.version,
         }),
     ];
     let objects: Result<Vec<_>> = objects.into_iter().map(object).collect();

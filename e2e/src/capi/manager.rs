@@ -36,7 +36,7 @@ pub async fn start_manager(cluster: &Cluster) -> Result<Manager> {
         .arg("--diagnostics-address=127.0.0.1:0")
         .arg("--insecure-diagnostics=true");
     let mut process = launch.start()?;
-    process.wait_ready(Duration::from_secs(120)).await?;
+    process.wait_ready(Duration::from_mins(2)).await?;
     let mut objects = definitions(&tools, Some(&webhooks))?;
     objects.extend(webhook_configurations(&tools, &webhooks)?);
     manifests::apply(cluster, "default", objects).await?;

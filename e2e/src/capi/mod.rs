@@ -7,7 +7,7 @@ mod definitions;
 mod manager;
 
 pub use clusterctl::{clusterctl_move, move_from_directory, move_to_directory};
-pub use definitions::{Provider, install, register};
+pub use definitions::{Provider, Role, install, register};
 pub use manager::{Manager, start_manager};
 
 use crate::cluster::Cluster;

@@ -24,10 +24,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 /// Beyond the drain time, a controller gets this long to return.
 const AFTER_DRAIN: Duration = Duration::from_secs(2);
+
+/// Passes wait this long for the first word on Clusters; after that, owners with a Cluster count as paused.
+const FIRST_PAUSES: Duration = Duration::from_secs(10);
 
 /// What this process is.
 #[derive(Clone, Copy, Debug)]
@@ -113,11 +116,18 @@ impl Context {
             namespace: self.filter.namespace.clone(),
             labels: self.filter.selector(),
         };
-        let pauses = desk.pauses.clone();
-        let following =
-            pauses.follow(self.client.clone(), self.filter.namespace.clone(), self.clock.clone(), runner.handle());
+        let (namespace, clock) = (self.filter.namespace.clone(), self.clock.clone());
+        let following = desk.pauses.clone().follow(self.client.clone(), namespace, clock.clone(), runner.handle());
+        let running = async {
+            tokio::select! {
+                () = desk.pauses.settled() => {}
+                () = clock.sleep_until(clock.boot() + FIRST_PAUSES) => warn!("Clusters cannot be read yet"),
+                () = self.stop.cancelled() => return,
+            }
+            runner.run(source, self.stop.clone()).await;
+        };
         tokio::select! {
-            () = runner.run(source, self.stop.clone()) => {}
+            () = running => {}
             () = following => error!("the watch of Clusters ended"),
         }
     }

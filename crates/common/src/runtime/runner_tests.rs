@@ -130,6 +130,10 @@ async fn objects_that_do_not_fit_or_panic_stop_nobody_else() {
         notebook.until(line).await;
     }
     assert!(ground.readiness.is_ready());
+    let panics = ground.metrics.panics.with_label_values(&["sample"]);
+    while panics.get() == 0 {
+        tokio::task::yield_now().await;
+    }
     stop.cancel();
     running.await.unwrap();
     let metrics = ground.metrics.render().unwrap();

@@ -32,7 +32,7 @@ async fn plant_a_stranger(stage: &Stage) -> Result<String> {
 
 async fn create(stage: &mut Stage) -> Result<usize> {
     scene("An owner asks for things", "kubectl apply -f hack/demo.d/shop.yaml");
-    stage.cloud.set(&json!({"build": {"machine": {"fixed_ms": 2000}}})).await?;
+    stage.cloud.set(&json!({"build": {"machines": {"fixed_ms": 2000}}})).await?;
     let wanted = stage.apply("shop").await?;
     stage.wait_ready("shop").await?;
     let ours = living(stage).await?;
@@ -62,10 +62,10 @@ async fn kill_in_mid_creation(stage: &mut Stage) -> Result<usize> {
     );
     let before = living(stage).await?.len();
     // The cloud does its work at once and answers late: the controller dies without having heard of what it made.
-    stage.cloud.add_faults(&json!([{"match": {"verb": "create"}, "action": {"delay": {"ms": 3000}}}])).await?;
+    stage.cloud.add_faults(&json!({"match": {"verb": "create"}, "action": {"delay": {"ms": 3000}}})).await?;
     let wanted = stage.apply("blog").await?;
     let cloud = &stage.cloud;
-    until("a create on its way", Duration::from_secs(120), || async {
+    until("a create on its way", Duration::from_mins(2), || async {
         let now = things(cloud).await?.iter().filter(|thing| thing.exists() && thing.made_by == PRINCIPAL).count();
         Ok(if now > before { Seen::Yes(()) } else { Seen::NotYet(format!("{now} things")) })
     })
