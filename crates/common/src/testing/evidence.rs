@@ -24,6 +24,10 @@ pub struct Harm {
     pub copied: bool,
     /// Permissions, quota or credentials were taken away for a while.
     pub denied: bool,
+    /// An owner was told to start with nothing.
+    pub given_up: bool,
+    /// When an owner was last deleted.
+    pub deleted: Option<Millis>,
 }
 
 /// What was seen.

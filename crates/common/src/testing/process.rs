@@ -156,9 +156,9 @@ impl Process {
         let asked = visit.again.map(millis);
         let hasty = if self.haste > 0 { Some(order.below(self.haste)) } else { None };
         let after = match (asked, hasty) {
-            _ if work.again => Some(0),
-            (Some(asked), Some(hasty)) => Some(asked.min(hasty)),
-            (asked, _) => asked,
+            _ if work.again => Some(1),
+            (Some(asked), Some(hasty)) => Some(asked.min(hasty).max(10)),
+            (asked, _) => asked.map(|a| a.max(10)),
         };
         work.again = false;
         sim.with(|s| {

@@ -233,6 +233,13 @@ impl World {
         }
         self.beginning.haste = 0;
     }
+    /// Every owner is visited once more.
+    pub fn wake_all(&mut self) {
+        let now = self.sim.now();
+        for process in &mut self.processes {
+            process.wake_all(now);
+        }
+    }
     /// Passes so far, of the processes that still run.
     pub fn passes(&self) -> u64 {
         self.processes.iter().map(|p| p.passes).sum()
