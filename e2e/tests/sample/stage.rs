@@ -17,7 +17,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 pub(crate) const GRACE: Duration = Duration::from_secs(40);
 
 /// Times for a cloud that is quick, so that tests are: settle is the sum and five seconds.
-pub(crate) const QUICK: [&str; 3] = ["--call-timeout-seconds=3", "--list-lag-seconds=2", "--list-interval-seconds=2"];
+pub(crate) const QUICK: [&str; 5] = [
+    "--start-window-seconds=3",
+    "--call-timeout-seconds=3",
+    "--list-lag-seconds=2",
+    "--poll-seconds=1",
+    "--list-interval-seconds=2",
+];
 
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
