@@ -1,7 +1,7 @@
 //! An API server with one owner in it, the emulator behind a wire without a socket, and time that passes when told to.
 use async_trait::async_trait;
 use cloud_emulator::kit::calls::CallFilter;
-use cloud_emulator::kit::{Delivery, EmulatedCloud, Plant, Settings};
+use cloud_emulator::kit::{Delivery, EmulatedCloud, Plant, Settings, Truth};
 use cloud_emulator::sample::SampleCloud;
 use common::clock::{Boot, Clock, SharedClock};
 use common::engine::fence::Open;
@@ -124,7 +124,7 @@ pub(crate) struct World {
 }
 impl World {
     pub(crate) fn new(spec: SampleOwnerSpec) -> Self {
-        let time = Arc::new(Time(Mutex::new(Duration::from_secs(3600))));
+        let time = Arc::new(Time(Mutex::new(Duration::from_hours(1))));
         let mut cloud = SampleCloud::new(Settings::default(), 1);
         cloud.kit_mut().admit("controller", "token-1");
         cloud.kit_mut().principals.admit("other", "token-2", "acct-2");
@@ -169,7 +169,7 @@ impl World {
     }
     /// Longer than anything takes to come to light.
     pub(crate) fn settle(&self) {
-        self.pass(Duration::from_secs(120));
+        self.pass(Duration::from_mins(2));
     }
     /// One visit on the newest version.
     pub(crate) async fn visit(&mut self) -> Progress {
@@ -228,7 +228,7 @@ impl World {
     }
     /// Ids of everything that exists, in the order of creation.
     pub(crate) fn living(&self) -> Vec<String> {
-        self.cloud(|cloud, now| cloud.truth(now).into_iter().filter(|it| it.exists()).map(|it| it.id).collect())
+        self.cloud(|cloud, now| cloud.truth(now).into_iter().filter(Truth::exists).map(|it| it.id).collect())
     }
     pub(crate) fn count_made(&self, kind: &str) -> usize {
         self.cloud(|cloud, now| cloud.truth(now).into_iter().filter(|it| it.kind == kind).count())
