@@ -3,11 +3,12 @@ use crate::client::{Client, Limits};
 use crate::credentials::Credentials;
 use crate::http::Http;
 use crate::metered::Metered;
-use crate::names::{CONTROLLER, KIND};
+use crate::names::{CONTROLLER, KIND, MANAGER};
 use crate::session::Account;
 use clap::Args;
 use common::clock::SharedClock;
 use common::engine::{Settings, Timing};
+use common::peer::Guard;
 use common::process::metrics::Metrics;
 use common::transport::Transport;
 use std::path::PathBuf;
@@ -45,7 +46,7 @@ impl SampleArgs {
             kind: KIND.to_owned(),
             installation: installation.to_owned(),
             timing: Timing { call: self.call(), lag: Duration::from_secs(self.list_lag_seconds), ..Timing::DEFAULT },
-            peers: common::peer::Guard::NONE,
+            peers: Guard { managed_by: Some(MANAGER), ..Guard::NONE },
         }
     }
     /// The account behind the token file, over real sockets.
