@@ -46,7 +46,7 @@ impl Account {
             .status
             .and_then(|status| status.token)
             .ok_or_else(|| Error::other("a token request without a token"))?;
-        let text = kubeconfig::with_token(cluster.kubeconfig(), &token)?;
+        let text = kubeconfig::with_token(cluster.kubeconfig(), &token, namespace)?;
         let kubeconfig = cluster.folder().write(&format!("{namespace}-{name}.kubeconfig"), text)?;
         Ok(Account { namespace: namespace.to_owned(), name: name.to_owned(), kubeconfig })
     }

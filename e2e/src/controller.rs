@@ -19,15 +19,16 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// The workspace binary `name`, started as `<name> run --listen <free port>` with the account's kubeconfig.
-    /// `instance` names it in messages and in the name of its log file.
+    /// The workspace binary `name`, started as `<name> run` as its pod would start it: with the account's rights, at home in
+    /// the account's namespace, named `instance`.
     pub fn controller(cluster: &Cluster, account: &Account, name: &str, instance: &str) -> Result<Self> {
         let launch = Self::program(cluster, binaries::ours(name)?, instance)?;
         let listen = launch.listen;
         Ok(launch
             .arg("run")
             .arg(format!("--listen={listen}"))
-            .arg(format!("--kubeconfig={}", account.kubeconfig().display())))
+            .arg(format!("--kubeconfig={}", account.kubeconfig().display()))
+            .env("POD_NAME", instance))
     }
     /// Any program that serves `/readyz` on [`Launch::listen`].
     pub fn program(cluster: &Cluster, path: PathBuf, instance: &str) -> Result<Self> {

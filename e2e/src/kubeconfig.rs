@@ -8,14 +8,14 @@ use std::path::Path;
 pub fn with_certificate(server: &str, authority: &Certificate, client: &Certificate) -> String {
     let cluster = json!({"server": server, "certificate-authority": authority.certificate});
     let user = json!({"client-certificate": client.certificate, "client-key": client.key});
-    assemble(&cluster, &user)
+    assemble(&cluster, &user, "default")
 }
 
-/// The cluster of `kubeconfig`, seen by the bearer of a token.
-pub fn with_token(kubeconfig: &Path, token: &str) -> Result<String> {
+/// The cluster of `kubeconfig`, seen by the bearer of a token who, like a pod, is at home in a namespace.
+pub fn with_token(kubeconfig: &Path, token: &str, namespace: &str) -> Result<String> {
     let text = std::fs::read_to_string(kubeconfig).map_err(Error::io("cannot read", kubeconfig))?;
     let config: Value = serde_saphyr::from_str(&text).map_err(Error::other)?;
-    Ok(assemble(current_cluster(&config)?, &json!({"token": token})))
+    Ok(assemble(current_cluster(&config)?, &json!({"token": token}), namespace))
 }
 
 fn current_cluster(config: &Value) -> Result<&Value> {
@@ -29,13 +29,13 @@ fn current_cluster(config: &Value) -> Result<&Value> {
     Ok(&named("clusters", &context["context"]["cluster"])?["cluster"])
 }
 
-fn assemble(cluster: &Value, user: &Value) -> String {
+fn assemble(cluster: &Value, user: &Value, namespace: &str) -> String {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "e2e", "cluster": cluster}],
         "users": [{"name": "e2e", "user": user}],
-        "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e"}}],
+        "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e", "namespace": namespace}}],
         "current-context": "e2e",
     });
     format!("{config:#}\n")

@@ -29,6 +29,7 @@ pub(crate) struct Serving {
     #[arg(
         long = "token",
         env = "CLOUD_EMULATOR_TOKENS",
+        hide_env_values = true,
         value_name = "PRINCIPAL[@ACCOUNT]=TOKEN",
         value_delimiter = ','
     )]

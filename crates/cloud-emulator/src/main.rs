@@ -9,6 +9,7 @@ use cloud_emulator::kit::clock::CloudClock;
 use cloud_emulator::kit::server::{Host, serve};
 use cloud_emulator::sample::SampleCloud;
 use std::error::Error;
+use std::io::IsTerminal;
 use std::path::Path;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,7 +19,11 @@ use tracing_subscriber::EnvFilter;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     let Clouds::Sample(serving) = Cli::parse().cloud;
     run(serving).await
 }

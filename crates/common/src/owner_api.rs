@@ -109,12 +109,18 @@ fn is_gone(status: &Status, name: &str) -> bool {
     status.code == 404 && status.details.as_ref().is_some_and(|d| d.name == name)
 }
 
+/// Same name and version, other uid: not the object that was meant.
+fn is_another(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|d| &d.causes);
+    status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
+}
+
 fn sorted(sent: Result<DynamicObject, Failed>, name: &str) -> Patched {
     match sent {
         Ok(object) => Patched::Stored(Box::new(view(&object))),
         Err(Failed::Answered(status)) if is_gone(&status, name) => Patched::Gone,
         Err(failed) => match &failed {
-            Failed::Answered(status) if status.code == 409 => Patched::Conflict,
+            Failed::Answered(status) if status.code == 409 || is_another(status) => Patched::Conflict,
             // 401 passes: tokens rotate. 404 of an unknown path passes: the CRD is being served anew.
             Failed::Answered(status) if matches!(status.code, 400 | 403 | 405 | 413 | 415 | 422) => {
                 Patched::Refused(failed.text())

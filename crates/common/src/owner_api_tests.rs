@@ -111,6 +111,9 @@ async fn replies_to_writes_are_sorted_by_what_happened() {
     };
     assert_eq!(outcome(409, status(409, "Conflict", Some("o"))).await, Patched::Conflict);
     assert_eq!(outcome(404, status(404, "NotFound", Some("o"))).await, Patched::Gone);
+    let mut another = status(422, "Invalid", Some("o"));
+    another["details"]["causes"] = json!([{"reason": "FieldValueInvalid", "field": "metadata.uid"}]);
+    assert_eq!(outcome(422, another).await, Patched::Conflict);
     for code in [400, 403, 422] {
         assert!(matches!(outcome(code, status(code, "No", Some("o"))).await, Patched::Refused(_)), "{code}");
     }

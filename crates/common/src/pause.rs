@@ -9,9 +9,9 @@ use crate::runtime::watch::{self, News, Source};
 use kube::api::ApiResource;
 use kube::{Client, Discovery};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -51,14 +51,31 @@ pub fn reason(view: &OwnerView, clusters: &Clusters) -> Option<String> {
 
 /// Follows the Clusters. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Pauses(Arc<RwLock<Clusters>>);
+pub struct Pauses {
+    clusters: Arc<RwLock<Clusters>>,
+    changed: Arc<Notify>,
+}
 impl Pauses {
     /// Why an owner is paused, if it is.
     pub fn reason(&self, view: &OwnerView) -> Option<String> {
-        reason(view, &self.0.read().unwrap_or_else(PoisonError::into_inner))
+        reason(view, &self.read())
+    }
+    fn read(&self) -> RwLockReadGuard<'_, Clusters> {
+        self.clusters.read().unwrap_or_else(PoisonError::into_inner)
     }
     fn change(&self, change: impl FnOnce(&mut Clusters)) {
-        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.clusters.write().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_waiters();
+    }
+    /// Returns once something is known. Passes before that would call every owner with a Cluster paused.
+    pub async fn settled(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if *self.read() != Clusters::Unreadable {
+                return;
+            }
+            changed.await;
+        }
     }
     /// Follows for ever. Owners of a Cluster whose pause changes get a pass.
     pub async fn follow(self, client: Client, namespace: Option<String>, clock: SharedClock, owners: Handle) {
@@ -88,6 +105,12 @@ impl Pauses {
         watching.spawn(watch::watch(source, clock, tell));
         let mut listing: BTreeMap<Key, bool> = BTreeMap::new();
         while let Some(news) = news.recv().await {
+            // What was unreadable until now was called paused.
+            if matches!(news, News::Complete) && *self.read() == Clusters::Unreadable {
+                self.heard(news, &mut listing);
+                owners.enqueue_where(|_, kept| kept.cluster.is_some());
+                continue;
+            }
             for cluster in self.heard(news, &mut listing) {
                 owners.enqueue_where(|key, kept| {
                     key.namespace == cluster.namespace && kept.cluster.as_ref() == Some(&cluster.name)
@@ -181,6 +204,18 @@ mod tests {
         assert!(reason(&owner, &Clusters::Unreadable).unwrap().contains("cannot be read"));
         let elsewhere = OwnerView { namespace: "m".into(), ..owner };
         assert!(reason(&elsewhere, &known(false)).is_some(), "a Cluster of another namespace does not count");
+    }
+    #[tokio::test]
+    async fn nothing_is_settled_before_something_is_known() {
+        let pauses = Pauses::default();
+        let waiting = tokio::spawn({
+            let pauses = pauses.clone();
+            async move { pauses.settled().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        pauses.change(|c| *c = Clusters::NotInstalled);
+        waiting.await.unwrap();
     }
     #[test]
     fn changes_of_pause_are_told_and_nothing_else_is() {

@@ -4,6 +4,8 @@
 //! could not serve. `plan.rs` checks the same again, because an object may be older than the rules.
 // The schema derive repeats each struct inside a function, where `pub` reaches nobody.
 #![allow(unreachable_pub)]
+// Several printer columns are not one attribute written twice.
+#![allow(clippy::duplicated_attributes)]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};

@@ -286,13 +286,14 @@ const NOBODY: &str = "doctor";
 
 /// Percent-encodes all but the unreserved characters: ids and page tokens are the cloud's words, not ours.
 fn encode(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push('%');
-            out.push_str(&format!("{byte:02X}"));
+            out.extend(['%', char::from(DIGITS[usize::from(byte >> 4)]), char::from(DIGITS[usize::from(byte & 15)])]);
         }
-        out
-    })
+    }
+    out
 }

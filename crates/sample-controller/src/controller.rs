@@ -9,7 +9,7 @@ use common::engine::Engine;
 use common::engine::owner::OwnerView;
 use common::engine::report::{Progress, Report};
 use common::engine::rules::Rulebook;
-use common::names::{self, reason};
+use common::names::reason;
 use common::process::health::Readiness;
 use common::process::metrics::Metrics;
 use common::process::run::{Context, Desk, Failure};
@@ -86,11 +86,6 @@ impl runner::Reconciler for Controller {
     type Object = SampleOwner;
 
     async fn reconcile(&self, object: &SampleOwner, view: &OwnerView, status: &Value) -> Next {
-        // Somebody else manages it, and says so.
-        if let Some(manager) = view.labels.get(names::MANAGED_BY).or(view.annotations.get(names::MANAGED_BY)) {
-            info!(manager, "managed by somebody else");
-            return Next::Done;
-        }
         let paused = self.desk.pauses.reason(view);
         let subject = Subject { view, spec: &object.spec, status: Some(status) };
         let visit = self.reconciler.visit(subject, paused, &*self.desk.api).await;

@@ -5,6 +5,8 @@ use sha2::{Digest, Sha256};
 pub const CONTROLLER: &str = "sample";
 /// The kind it serves.
 pub const KIND: &str = "SampleOwner";
+/// What `cluster.x-k8s.io/managed-by` must say for an owner to be served, if it says anything.
+pub const MANAGER: &str = "custody-sample";
 
 /// Longest value of a tag, and of a name we make.
 const MOST: usize = 128;
@@ -24,7 +26,8 @@ fn fit(text: &str) -> String {
         return text.to_owned();
     }
     let digest = Sha256::digest(text.as_bytes());
-    let digits: String = digest.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
+    let number = digest.iter().take(DIGITS / 2).fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
+    let digits = format!("{number:016x}");
     let head: String = text.chars().take(MOST - DIGITS - 1).collect();
     format!("{head}~{digits}")
 }

@@ -14,7 +14,7 @@ pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
 /// Used when the cloud asks to slow down without saying for how long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(5);
 /// A longer pause than this is a mistake of somebody.
-const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
 /// A reply that means nothing to us. What was asked for may have happened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,6 @@
 //! The generated definition is the one in deploy/crds, and keeps the promises made to people and to clusterctl.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
+
 use common::crd::compare;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -46,7 +48,7 @@ fn every_field_is_described_and_every_list_and_string_of_the_spec_is_bounded() {
                     assert_eq!(field.x_kubernetes_list_type.as_deref(), Some("map"), "{path}: names are unique");
                 }
                 Some("string") if field.enum_.is_none() => {
-                    assert!(field.max_length.is_some(), "{path} has no maxLength")
+                    assert!(field.max_length.is_some(), "{path} has no maxLength");
                 }
                 _ => {}
             }

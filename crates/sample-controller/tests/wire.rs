@@ -1,4 +1,6 @@
 //! The client against recorded HTTP, written by hand from the cloud's page: what is sent, and what each answer means.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
+
 use async_trait::async_trait;
 use common::clock::{Boot, Clock, SharedClock, SystemClock};
 use common::engine::estate::{Fault, Outcome};
@@ -10,10 +12,12 @@ use sample_controller::credentials::Token;
 use sample_controller::wire::QUOTA_EXCEEDED;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 type Answer = Result<Response, TransportError>;
+type Check = Box<dyn Fn(&Fault) -> bool>;
 
 /// Answers in order, and keeps what was asked.
 #[derive(Default)]
@@ -46,7 +50,8 @@ fn client(answers: impl IntoIterator<Item = Answer>) -> (Client, Arc<Recorded>) 
     let limits = Limits { pause: Duration::ZERO, ..Limits::default() };
     (Client::new(recorded.clone(), clock, "http://cloud.test/", Token::new("s3cret\n"), limits), recorded)
 }
-fn reply(status: u16, body: impl ToString) -> Answer {
+#[allow(clippy::unnecessary_wraps)] // an answer is what a transport returns, and a transport can fail
+fn reply(status: u16, body: impl Display) -> Answer {
     let response = http::Response::builder().status(status);
     let response = response.header("Date", "Mon, 16 Nov 2026 04:05:06 GMT").header("X-Request-Id", "req-7");
     Ok(response.body(body.to_string().into_bytes()).unwrap())
@@ -62,7 +67,7 @@ fn network(id: &str) -> Value {
            "state_reason": null, "tags": {"a": "b"}, "name": "n", "cidr": "10.0.0.0/16", "brand_new_field": 1})
 }
 fn later() -> Boot {
-    SystemClock.boot() + Duration::from_secs(3600)
+    SystemClock.boot() + Duration::from_hours(1)
 }
 fn creation<'a>(fields: &'a Value, tags: Option<&'a Tags>, token: Option<&'a str>) -> Creation<'a> {
     Creation { fields, tags, token, not_after: later() }
@@ -177,7 +182,6 @@ async fn each_answer_to_a_create_says_whether_anything_happened() {
     let refused = |reason| move |fault: &Fault| matches!(fault, Fault::Terminal { reason: r, .. } if *r == reason);
     let transient = |fault: &Fault| matches!(fault, Fault::Transient(_));
     let denied = |fault: &Fault| matches!(fault, Fault::Denied(what) if what.contains("words of the cloud"));
-    type Check = Box<dyn Fn(&Fault) -> bool>;
     let surely: [(Answer, Check); 10] = [
         (error(400, "InvalidRequest"), Box::new(refused(reason::INVALID_REQUEST))),
         (error(401, "Unauthorized"), Box::new(denied)),

@@ -3,7 +3,7 @@
 //! | call | does |
 //! |---|---|
 //! | `GET /admin/faults` | the script, with how often each fault saw and struck a call |
-//! | `POST /admin/faults` | adds a [`Fault`] at the end of the script |
+//! | `POST /admin/faults` | adds a [`Fault`], or a list of them, at the end of the script |
 //! | `DELETE /admin/faults` | takes all away |
 //! | `GET /admin/settings` | the [`Settings`] |
 //! | `PUT /admin/settings` | new settings; fields left out take their defaults |
@@ -94,9 +94,15 @@ fn faults(cloud: &mut dyn EmulatedCloud, method: &str, request: &Request) -> Res
     match method {
         "GET" => Ok(json!(cloud.kit().faults.all())),
         "POST" => {
-            let fault: Fault = body(request)?;
-            fault.check(cloud.vocabulary())?;
-            cloud.kit_mut().faults.add(fault);
+            let script: Vec<Fault> = match body(request)? {
+                list @ Value::Array(_) => read(list)?,
+                one => vec![read(one)?],
+            };
+            // All or none: half a script is another script.
+            script.iter().try_for_each(|fault| fault.check(cloud.vocabulary()))?;
+            for fault in script {
+                cloud.kit_mut().faults.add(fault);
+            }
             Ok(json!({}))
         }
         "DELETE" => {
@@ -114,7 +120,7 @@ fn settings(cloud: &mut dyn EmulatedCloud, method: &str, request: &Request) -> R
         "PATCH" => {
             let mut merged = json!(cloud.kit().settings());
             merge(&mut merged, body(request)?);
-            serde_json::from_value(merged).map_err(|error| error.to_string())?
+            read(merged)?
         }
         _ => return Err(Wrong::NoSuchCall),
     };
@@ -292,6 +298,9 @@ fn principals(cloud: &mut dyn EmulatedCloud, method: &str, request: &Request) ->
     }
 }
 
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
 fn body<T: DeserializeOwned>(request: &Request) -> Result<T, String> {
     serde_json::from_slice(request.body()).map_err(|error| error.to_string())
 }

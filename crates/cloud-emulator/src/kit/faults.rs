@@ -91,7 +91,8 @@ pub enum Action {
         /// Milliseconds for the whole body.
         ms: u64,
     },
-    /// The call is carried out only later, even if the client has gone by then.
+    /// The call is carried out only later, even if the client has gone by then. The log has it twice: when it came, and when it
+    /// was carried out.
     Late {
         /// Milliseconds.
         ms: u64,

@@ -56,6 +56,19 @@ fn faults_are_added_counted_and_cleared_and_misspelt_ones_refused() {
 }
 
 #[test]
+fn a_list_of_faults_is_added_whole_or_not_at_all() {
+    let mut office = Office::new();
+    let right = json!({"match": {"kind": "disks"}, "action": "truncated"});
+    assert_eq!(
+        office.ask("POST", "faults", &json!([right, {"match": {"kind": "disk"}, "action": "truncated"}])).0,
+        400
+    );
+    assert_eq!(office.ok("GET", "faults", &Value::Null), json!([]));
+    office.ok("POST", "faults", &json!([right, right]));
+    assert_eq!(office.ok("GET", "faults", &Value::Null).as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn settings_are_put_whole_and_patched_in_part() {
     let mut office = Office::new();
     let put =

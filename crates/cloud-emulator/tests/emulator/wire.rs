@@ -5,6 +5,7 @@ use cloud_emulator::kit::{Action, CallFilter, EmulatedCloud, Fault, Match, Setti
 use cloud_emulator::sample::SampleCloud;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,15 @@ impl Served {
         let body = r#"{"name": "d", "size_gb": 1}"#;
         self.bytes(&raw("POST", "/v1/disks", "secret-1", body)).await
     }
+}
+/// Waits for what must come; the bound only turns a test that would hang into one that fails.
+async fn until(what: &str, mut come: impl FnMut() -> bool) {
+    let waiting = async {
+        while !come() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), waiting).await.expect(what);
 }
 fn raw(method: &str, path: &str, token: &str, body: &str) -> String {
     let length = body.len();
@@ -116,15 +126,12 @@ async fn a_late_call_is_carried_out_though_its_client_has_gone() {
     let body = r#"{"name": "d", "size_gb": 1}"#;
     stream.write_all(raw("POST", "/v1/disks", "secret-1", body).as_bytes()).await.unwrap();
     let logged = || served.host.with(|cloud, _| cloud.kit().calls.latest());
-    while logged() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until("the call has come", || logged() > 0).await;
     assert_eq!(served.things(), 0, "not yet");
     drop(stream);
     let carried_out = CallFilter { effect: Some(true), ..CallFilter::default() };
-    while served.host.with(|cloud, _| cloud.kit().calls.count(&carried_out)) == 0 {
-        tokio::task::yield_now().await;
-    }
+    let done = || served.host.with(|cloud, _| cloud.kit().calls.count(&carried_out)) > 0;
+    until("the call is carried out", done).await;
     assert_eq!(served.things(), 1);
 }
 
@@ -154,9 +161,7 @@ async fn a_stop_lets_an_open_call_end() {
     served.fault(Action::Delay { ms: 50 });
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     stream.write_all(raw("POST", "/v1/disks", "secret-1", r#"{"name": "d", "size_gb": 1}"#).as_bytes()).await.unwrap();
-    while served.things() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until("the disk is made", || served.things() > 0).await;
     served.stop.cancel();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).await.unwrap();

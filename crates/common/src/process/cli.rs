@@ -32,8 +32,8 @@ pub struct Cli<A: Args> {
     /// How log lines look.
     #[arg(long, env = "CUSTODY_LOG_FORMAT", value_enum, default_value_t, global = true)]
     pub log_format: LogFormat,
-    /// Which log lines: `info`, `common=debug,warn`, ...
-    #[arg(long, env = "CUSTODY_LOG_FILTER", default_value = "info", global = true)]
+    /// Which log lines: `info`, `common=debug,warn`, ... What kube's client says of failed requests, we say ourselves.
+    #[arg(long, env = "CUSTODY_LOG_FILTER", default_value = "info,kube_client::client::builder=off", global = true)]
     pub log_filter: String,
 }
 

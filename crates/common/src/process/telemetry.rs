@@ -1,5 +1,6 @@
 //! Logs: one line per event on stderr, as text for people or JSON for machines.
 use clap::ValueEnum;
+use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
@@ -29,7 +30,7 @@ pub fn init(format: LogFormat, filter: &str) -> Result<(), LogError> {
     let filter = EnvFilter::try_new(filter).map_err(|e| LogError::Filter(filter.into(), e.to_string()))?;
     let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let done = match format {
-        LogFormat::Text => builder.with_target(false).try_init(),
+        LogFormat::Text => builder.with_target(false).with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).try_init(),
     };
     done.map_err(|_| LogError::Twice)

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::Sender;
 const PAGE: u32 = 100;
 /// Waits after failures in a row: doubled from the first to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// A page that takes longer is asked for anew: kube bounds watches, not lists.
 const PAGE_TIME: Duration = Duration::from_mins(1);
 
@@ -88,7 +88,13 @@ pub async fn watch(source: Source, clock: SharedClock, news: Sender<News>) {
                 Ok(Event::InitDone) => (News::Complete, false),
                 Ok(Event::Apply(object)) => (News::Changed(Box::new(object)), false),
                 Ok(Event::Delete(object)) => (News::Gone(Box::new(object)), false),
-                Err(error) => (News::Trouble(error.to_string()), true),
+                Err(error) => {
+                    // A version too old is answered by a new list, not by waiting.
+                    if is_expired(&error) {
+                        wait = FIRST_WAIT;
+                    }
+                    (News::Trouble(brief(&error)), true)
+                }
             };
             match &tell {
                 News::Begin => listing = true,
@@ -112,5 +118,39 @@ pub async fn watch(source: Source, clock: SharedClock, news: Sender<News>) {
             return;
         }
         clock.sleep_until(clock.boot() + FIRST_WAIT).await;
+    }
+}
+
+fn is_expired(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchError(status) if status.code == 410)
+}
+
+/// One line: kube's own text repeats the whole reply.
+fn brief(error: &watcher::Error) -> String {
+    let (doing, cause) = match error {
+        watcher::Error::InitialListFailed(cause) => ("list", cause),
+        watcher::Error::WatchStartFailed(cause) => ("start of the watch", cause),
+        watcher::Error::WatchFailed(cause) => ("watch", cause),
+        watcher::Error::WatchError(status) => return format!("watch: {} {}", status.code, status.message),
+        watcher::Error::NoResourceVersion => return error.to_string(),
+    };
+    match cause {
+        kube::Error::Api(status) => format!("{doing}: {} {}", status.code, status.message.trim()),
+        other => format!("{doing}: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+
+    #[test]
+    fn trouble_is_one_short_line() {
+        let status = Box::new(Status::failure("storage is (re)initializing", "TooManyRequests").with_code(429));
+        let error = watcher::Error::InitialListFailed(kube::Error::Api(status));
+        assert_eq!(brief(&error), "list: 429 storage is (re)initializing");
+        let status = Box::new(Status::failure("too old", "Expired").with_code(410));
+        assert!(is_expired(&watcher::Error::WatchError(status)));
     }
 }

@@ -1,0 +1,176 @@
+//! One owner from its first visit to its last: plan, client and engine on the emulator, in virtual time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
+
+mod support;
+
+use cloud_emulator::kit::Plant;
+use cloud_emulator::kit::calls::CallFilter;
+use common::engine::report::Progress;
+use common::names::{self, reason};
+use sample_controller::api::{AddressSpec, Adopt, DiskSpec, MachineSpec, NetworkSpec, RouteSpec, SampleOwnerSpec};
+use serde_json::json;
+use std::time::Duration;
+use support::World;
+
+fn spec() -> SampleOwnerSpec {
+    let text = |text: &str| text.to_owned();
+    SampleOwnerSpec {
+        control_plane_endpoint: None,
+        networks: vec![NetworkSpec { name: text("main"), cidr: Some(text("10.0.0.0/16")), ..NetworkSpec::default() }],
+        disks: vec![DiskSpec { name: text("data"), size_gb: Some(10), ..DiskSpec::default() }],
+        addresses: vec![AddressSpec { name: text("vip"), network: text("main"), label: text("api"), adopt: None }],
+        routes: vec![RouteSpec {
+            name: text("out"),
+            network: text("main"),
+            destination: text("0.0.0.0/0"),
+            next_hop: text("10.0.0.1"),
+        }],
+        machines: vec![MachineSpec {
+            name: text("web"),
+            network: text("main"),
+            disk: Some(text("data")),
+            flavor: text("small"),
+        }],
+    }
+}
+
+#[tokio::test]
+async fn an_owner_gets_what_it_asks_for_once_and_takes_it_with_it() {
+    let mut world = World::new(spec());
+    // when it is served until it is done
+    assert_eq!(world.serve().await, Progress::Done);
+    // then each thing is there once, and status says so
+    assert_eq!(world.living().len(), 5);
+    assert_eq!(world.status()["summary"], "5/5");
+    assert_eq!(world.status()["initialization"]["provisioned"], true);
+    assert_eq!(world.condition("Ready"), Some("True".to_owned()));
+    // and when it is deleted, everything goes, and it goes
+    world.delete();
+    assert_eq!(world.serve().await, Progress::Gone);
+    assert_eq!(world.living(), Vec::<String>::new());
+    assert!(world.is_gone());
+}
+
+#[tokio::test]
+async fn a_converged_owner_costs_no_call_of_its_own() {
+    let mut world = World::new(spec());
+    world.serve().await;
+    world.settle();
+    world.visit().await;
+    let before = world.calls(&CallFilter::default());
+    for _ in 0..20 {
+        assert_eq!(world.visit().await, Progress::Done);
+    }
+    assert_eq!(world.calls(&CallFilter::default()), before, "the shared lists are new enough");
+    world.pass(Duration::from_mins(1));
+    world.visit().await;
+    let lists = CallFilter { verb: Some("list".into()), ..CallFilter::default() };
+    let (all, listed) = (world.calls(&CallFilter::default()) - before, world.calls(&lists));
+    assert_eq!(all, 5, "one list per kind");
+    assert!(listed >= 5);
+}
+
+#[tokio::test]
+async fn a_new_flavor_is_patched_and_nothing_else_is_touched() {
+    let mut world = World::new(spec());
+    world.serve().await;
+    let before = world.living();
+    world.edit(|spec| spec.machines[0].flavor = "large".into());
+    let writes = CallFilter { mutating: Some(true), ..CallFilter::default() };
+    let written = world.calls(&writes);
+    assert_eq!(world.serve().await, Progress::Done);
+    assert_eq!(world.living(), before);
+    assert_eq!(world.field("machine", "flavor"), json!("large"));
+    assert_eq!(world.calls(&writes) - written, 1);
+}
+
+#[tokio::test]
+async fn a_failed_machine_is_replaced() {
+    let mut world = World::new(spec());
+    world.fail_next_build("machine");
+    assert_eq!(world.serve().await, Progress::Done);
+    assert_eq!(world.living().len(), 5);
+    assert_eq!(world.count_made("machine"), 2);
+}
+
+#[tokio::test]
+async fn a_strangers_route_on_our_destination_is_refused_and_stays() {
+    // given a network that is used, with a stranger's route to where ours would lead
+    let mut world = World::new(SampleOwnerSpec::default());
+    let network = world.plant(Plant::new("network", fields(&json!({"name": "shared", "cidr": "10.0.0.0/8"}))));
+    let route = json!({"network_id": network, "destination": "0.0.0.0/0", "next_hop": "10.9.9.9"});
+    let route = world.plant(Plant::new("route", fields(&route)));
+    world.edit(|owner| {
+        *owner = SampleOwnerSpec { networks: vec![], disks: vec![], addresses: vec![], machines: vec![], ..spec() };
+        owner.networks =
+            vec![NetworkSpec { name: "main".into(), use_id: Some(network.clone()), ..NetworkSpec::default() }];
+    });
+    // when
+    let end = world.serve().await;
+    // then
+    assert!(matches!(end, Progress::Blocked { reason: reason::EXISTS_UNOWNED, .. }), "{end:?}");
+    world.delete();
+    assert_eq!(world.serve().await, Progress::Gone);
+    assert_eq!(world.living(), [network, route]);
+}
+
+#[tokio::test]
+async fn an_adopted_disk_is_released_at_the_end() {
+    let mut world = World::new(SampleOwnerSpec::default());
+    let plant = Plant::new("disk", fields(&json!({"name": "theirs", "size_gb": 7})));
+    let disk = world.plant(plant.tagged([("owner-name", "somebody"), ("team", "blue")]));
+    world.edit(|owner| {
+        let adopt = Some(Adopt::Release);
+        owner.disks = vec![DiskSpec {
+            name: "d".into(),
+            size_gb: Some(7),
+            cloud_name: Some("theirs".into()),
+            adopt,
+            use_id: None,
+        }];
+    });
+    assert_eq!(world.serve().await, Progress::Done);
+    assert_eq!(world.tag(&disk, "custody.dev/adopted").as_deref(), Some("release"));
+    assert_eq!(world.tag(&disk, "owner-name").as_deref(), Some("somebody"), "what people wrote stays");
+    world.delete();
+    assert_eq!(world.serve().await, Progress::Gone);
+    assert_eq!(world.living(), std::slice::from_ref(&disk));
+    assert_eq!((world.tag(&disk, "custody.dev/owner"), world.tag(&disk, "team")), (None, Some("blue".into())));
+}
+
+#[tokio::test]
+async fn an_owner_that_cannot_be_served_says_why_and_can_still_be_deleted() {
+    let mut world = World::new(spec());
+    world.serve().await;
+    world.edit(|spec| spec.addresses[0].network = "nowhere".into());
+    let end = world.serve().await;
+    assert!(matches!(end, Progress::Blocked { reason: reason::INVALID_OBJECT, .. }), "{end:?}");
+    assert_eq!(world.living().len(), 5, "nothing is taken down for a mistake");
+    world.delete();
+    assert_eq!(world.serve().await, Progress::Gone);
+    assert_eq!(world.living(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_paused_owner_is_looked_at_and_left_alone() {
+    let mut world = World::new(spec());
+    world.annotate(names::PAUSED, "true");
+    let end = world.serve().await;
+    assert!(!matches!(end, Progress::Done), "{end:?}");
+    assert_eq!(world.calls(&CallFilter { mutating: Some(true), ..CallFilter::default() }), 0);
+    assert_eq!(world.condition("Paused"), Some("True".to_owned()));
+}
+
+#[tokio::test]
+async fn a_token_that_sees_another_account_is_refused_before_anything_is_believed() {
+    let mut world = World::new(spec());
+    world.serve().await;
+    world.use_account("acct-2");
+    let end = world.visit().await;
+    assert!(matches!(end, Progress::Blocked { reason: reason::IDENTITY_MISMATCH, .. }), "{end:?}");
+    assert_eq!(world.living().len(), 5);
+}
+
+fn fields(value: &serde_json::Value) -> serde_json::Map<String, serde_json::Value> {
+    value.as_object().cloned().unwrap()
+}

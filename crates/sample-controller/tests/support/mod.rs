@@ -1,0 +1,256 @@
+//! An API server with one owner in it, the emulator behind a wire without a socket, and time that passes when told to.
+use async_trait::async_trait;
+use cloud_emulator::kit::calls::CallFilter;
+use cloud_emulator::kit::{Delivery, EmulatedCloud, Plant, Settings, Truth};
+use cloud_emulator::sample::SampleCloud;
+use common::clock::{Boot, Clock, SharedClock};
+use common::engine::fence::Open;
+use common::engine::owner::{ApiUnavailable, OwnerApi, OwnerPatch, OwnerView, Patched};
+use common::engine::report::Progress;
+use common::engine::rules::Rulebook;
+use common::engine::{Engine, Timing};
+use common::names;
+use common::random::Random;
+use common::transport::{Request, Response, Transport, TransportError};
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use sample_controller::api::SampleOwnerSpec;
+use sample_controller::client::{Client, Limits};
+use sample_controller::cloud::Cloud;
+use sample_controller::credentials::Credentials;
+use sample_controller::names::{CONTROLLER, KIND};
+use sample_controller::reconcile::{Reconciler, Subject};
+use sample_controller::session::Account;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const INTERVAL: Duration = Duration::from_secs(10);
+const MOST_VISITS: u32 = 300;
+
+struct Time(Mutex<Duration>);
+impl Clock for Time {
+    fn boot(&self) -> Boot {
+        Boot(*self.0.lock().unwrap())
+    }
+    fn wall(&self) -> Timestamp {
+        "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + *self.0.lock().unwrap()
+    }
+    fn sleep_until(&self, until: Boot) -> BoxFuture<'static, ()> {
+        let mut now = self.0.lock().unwrap();
+        *now = (*now).max(until.0);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+struct Wire {
+    cloud: Mutex<SampleCloud>,
+    time: Arc<Time>,
+}
+#[async_trait]
+impl Transport for Wire {
+    async fn exchange(&self, request: Request) -> Result<Response, TransportError> {
+        let handled = self.cloud.lock().unwrap().handle(self.time.wall(), request);
+        match handled.delivery {
+            Delivery::Deliver => Ok(handled.response),
+            other => Err(TransportError::NoReply(format!("{other:?}"))),
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct Stored {
+    view: OwnerView,
+    status: Value,
+    gone: bool,
+    version: u64,
+}
+#[derive(Default)]
+struct Server(Mutex<Stored>);
+impl Server {
+    fn change(&self, view: &OwnerView, change: impl FnOnce(&mut Stored)) -> Patched {
+        let mut stored = self.0.lock().unwrap();
+        if stored.gone {
+            return Patched::Gone;
+        }
+        if stored.view.resource_version != view.resource_version {
+            return Patched::Conflict;
+        }
+        change(&mut stored);
+        stored.version += 1;
+        stored.view.resource_version = stored.version.to_string();
+        stored.gone = stored.view.deleting && stored.view.finalizers.is_empty();
+        Patched::Stored(Box::new(stored.view.clone()))
+    }
+}
+#[async_trait]
+impl OwnerApi for Server {
+    async fn get(&self, _: &str, _: &str) -> Result<Option<OwnerView>, ApiUnavailable> {
+        let stored = self.0.lock().unwrap();
+        Ok((!stored.gone).then(|| stored.view.clone()))
+    }
+    async fn patch(&self, view: &OwnerView, patch: &OwnerPatch) -> Patched {
+        self.change(view, |stored| {
+            for (key, value) in &patch.annotations {
+                match value {
+                    Some(value) => stored.view.annotations.insert(key.clone(), value.clone()),
+                    None => stored.view.annotations.remove(key),
+                };
+            }
+            if let Some(finalizers) = &patch.finalizers {
+                stored.view.finalizers.clone_from(finalizers);
+            }
+        })
+    }
+    async fn patch_status(&self, view: &OwnerView, conditions: &[Condition], fields: &Value) -> Patched {
+        self.change(view, |stored| {
+            stored.view.conditions = conditions.to_vec();
+            for (key, value) in fields.as_object().unwrap() {
+                stored.status[key] = value.clone();
+            }
+        })
+    }
+}
+
+pub(crate) struct World {
+    time: Arc<Time>,
+    wire: Arc<Wire>,
+    server: Server,
+    spec: SampleOwnerSpec,
+    reconciler: Reconciler,
+    token: PathBuf,
+}
+impl World {
+    pub(crate) fn new(spec: SampleOwnerSpec) -> Self {
+        let time = Arc::new(Time(Mutex::new(Duration::from_hours(1))));
+        let mut cloud = SampleCloud::new(Settings::default(), 1);
+        cloud.kit_mut().admit("controller", "token-1");
+        cloud.kit_mut().principals.admit("other", "token-2", "acct-2");
+        let wire = Arc::new(Wire { cloud: Mutex::new(cloud), time: time.clone() });
+        let clock: SharedClock = time.clone();
+        let timing = Timing { call: Duration::from_secs(10), ..Timing::DEFAULT };
+        let settings = common::engine::Settings {
+            controller: CONTROLLER,
+            kind: KIND.into(),
+            installation: "here".into(),
+            timing,
+            peers: common::peer::Guard::NONE,
+        };
+        let random = Arc::new(Random::seeded(7));
+        let token = std::env::temp_dir().join(format!("custody-{:016x}", Random::from_system().unwrap().bits64()));
+        std::fs::write(&token, "token-1\n").unwrap();
+        let (transport, ticks) = (wire.clone(), clock.clone());
+        let connect = Box::new(move |token| -> Arc<dyn Cloud> {
+            Arc::new(Client::new(transport.clone(), ticks.clone(), "http://cloud.test", token, Limits::default()))
+        });
+        let account = Arc::new(Account::new(Credentials::File(token.clone()), connect, clock.clone(), INTERVAL));
+        let engine = Arc::new(Engine::new(settings, clock.clone(), random, Arc::new(Open), Rulebook::production()));
+        let view = OwnerView {
+            namespace: "ns".into(),
+            name: "o".into(),
+            uid: "uid-1".into(),
+            resource_version: "0".into(),
+            generation: 1,
+            ..OwnerView::default()
+        };
+        let server = Server(Mutex::new(Stored { view, status: json!({}), ..Stored::default() }));
+        World { time, wire, server, spec, reconciler: Reconciler::new(engine, account, clock), token }
+    }
+    fn stored(&self) -> Stored {
+        self.server.0.lock().unwrap().clone()
+    }
+    fn cloud<T>(&self, look: impl FnOnce(&mut SampleCloud, Timestamp) -> T) -> T {
+        look(&mut self.wire.cloud.lock().unwrap(), self.time.wall())
+    }
+    pub(crate) fn pass(&self, by: Duration) {
+        *self.time.0.lock().unwrap() += by;
+    }
+    /// Longer than anything takes to come to light.
+    pub(crate) fn settle(&self) {
+        self.pass(Duration::from_mins(2));
+    }
+    /// One visit on the newest version.
+    pub(crate) async fn visit(&mut self) -> Progress {
+        let Stored { view, status, .. } = self.stored();
+        let paused = view.annotations.contains_key(names::PAUSED).then(|| "paused".to_owned());
+        let subject = Subject { view: &view, spec: &self.spec, status: Some(&status) };
+        self.reconciler.visit(subject, paused, &self.server).await.report.progress
+    }
+    /// Visits until nothing more is to be waited for.
+    pub(crate) async fn serve(&mut self) -> Progress {
+        let mut last = Progress::Gone;
+        for _ in 0..MOST_VISITS {
+            if self.is_gone() {
+                break;
+            }
+            last = self.visit().await;
+            match &last {
+                Progress::Waiting { again, .. } => self.pass((*again).max(Duration::from_secs(1))),
+                Progress::Failed(_) | Progress::Stale(_) => self.pass(Duration::from_secs(10)),
+                Progress::Done | Progress::Blocked { .. } | Progress::Gone => return last,
+            }
+        }
+        last
+    }
+    fn touch(&mut self, change: impl FnOnce(&mut OwnerView)) {
+        let view = self.stored().view;
+        self.server.change(&view, |stored| change(&mut stored.view));
+    }
+    pub(crate) fn edit(&mut self, change: impl FnOnce(&mut SampleOwnerSpec)) {
+        change(&mut self.spec);
+        self.touch(|view| view.generation += 1);
+    }
+    pub(crate) fn annotate(&mut self, key: &str, value: &str) {
+        self.touch(|view| {
+            view.annotations.insert(key.into(), value.into());
+        });
+    }
+    pub(crate) fn delete(&mut self) {
+        self.touch(|view| {
+            view.deleting = true;
+            view.generation += 1;
+        });
+    }
+    pub(crate) fn use_account(&self, account: &str) {
+        assert_eq!(account, "acct-2");
+        std::fs::write(&self.token, "token-2").unwrap();
+    }
+    pub(crate) fn is_gone(&self) -> bool {
+        self.stored().gone
+    }
+    pub(crate) fn status(&self) -> Value {
+        self.stored().status
+    }
+    pub(crate) fn condition(&self, type_: &str) -> Option<String> {
+        self.stored().view.conditions.into_iter().find(|it| it.type_ == type_).map(|it| it.status)
+    }
+    /// Ids of everything that exists, in the order of creation.
+    pub(crate) fn living(&self) -> Vec<String> {
+        self.cloud(|cloud, now| cloud.truth(now).into_iter().filter(Truth::exists).map(|it| it.id).collect())
+    }
+    pub(crate) fn count_made(&self, kind: &str) -> usize {
+        self.cloud(|cloud, now| cloud.truth(now).into_iter().filter(|it| it.kind == kind).count())
+    }
+    pub(crate) fn field(&self, kind: &str, field: &str) -> Value {
+        self.cloud(|cloud, now| cloud.truth(now).into_iter().find(|it| it.kind == kind).unwrap().fields[field].clone())
+    }
+    pub(crate) fn tag(&self, id: &str, key: &str) -> Option<String> {
+        self.cloud(|cloud, now| cloud.truth(now).into_iter().find(|it| it.id == id)?.tags?.remove(key))
+    }
+    pub(crate) fn calls(&self, filter: &CallFilter) -> usize {
+        self.cloud(|cloud, _| cloud.kit().calls.count(filter))
+    }
+    pub(crate) fn plant(&self, plant: Plant) -> String {
+        self.cloud(|cloud, now| cloud.plant(now, plant).unwrap())
+    }
+    pub(crate) fn fail_next_build(&self, kind: &str) {
+        self.cloud(|cloud, _| cloud.fail_next_build(kind, "no room", 1).unwrap());
+    }
+}
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.token);
+    }
+}
