@@ -52,6 +52,10 @@ pub enum Act {
     ForeignTwin,
     /// A thing with our owner id under another place.
     OtherPlaceTwin,
+    /// A stranger's thing is there, and the owner is edited to use it.
+    Reference,
+    /// Somebody deletes a stranger's thing.
+    HandDeleteStranger,
     /// Somebody deletes one of our things.
     HandDelete,
     /// Somebody takes the tags off one of our things.
@@ -228,6 +232,16 @@ impl Hands {
                 self.annotate(world, 0, &key, names::DELETE_FOR_MOVE, None) || a
             }
             Act::Stranger | Act::ForeignTwin | Act::OtherPlaceTwin => self.plant(world, act, chance),
+            Act::Reference => self.reference(world, chance),
+            Act::HandDeleteStranger => world.sim.with(|s| {
+                let all: Vec<_> = s.cloud.truth().into_iter().filter(|t| t.live && !t.by_controller).collect();
+                let Some(thing) = chance.pick(&all) else { return false };
+                s.evidence.harm.hand = true;
+                let now = s.now();
+                s.say(|| format!("  {}", thing.id));
+                s.cloud.remove(now, &thing.id);
+                true
+            }),
             Act::HandDelete | Act::HandUntag | Act::HandRetag => self.by_hand(world, act, chance),
             Act::Deny => {
                 let permission = chance.pick(&world.subject.permissions());
@@ -483,6 +497,20 @@ impl Hands {
             let made = s.cloud.plant(now, &twin, mark.as_ref());
             s.say(|| format!("  {made:?} {mark:?}"));
             made.is_some()
+        })
+    }
+    fn reference(&self, world: &World, chance: &mut Chance) -> bool {
+        let Some(object) = self.object(world) else { return false };
+        let subject = world.subject.clone();
+        let planted = world.sim.with(|s| {
+            let twin = chance.pick(&subject.twins(&object.spec, s.cloud.as_ref()))?;
+            let now = s.now();
+            Some((s.cloud.plant(now, &twin, None)?, twin.kind))
+        });
+        planted.is_some_and(|(id, kind)| {
+            self.edit(world, 0, &self.key, |o| {
+                subject.refer(&mut o.spec, &kind, &id);
+            })
         })
     }
     fn claims(&self, world: &World) -> Claims {

@@ -188,6 +188,8 @@ fn justified(s: &State, o: &Standing, why: &str) -> bool {
         reason::REFERENCE_LOST => harm.hand || adopted_gone(s, o),
         reason::RESOURCE_LOST => harm.hand,
         reason::RESOURCE_FAILED => true,
+        // nothing but the ledger knew which account was the right one
+        reason::IDENTITY_MISMATCH => harm.ledger && harm.denied,
         reason::TAKEOVER_REQUIRED => harm.copied || harm.ledger || harm.owner,
         _ => false,
     }
@@ -213,6 +215,11 @@ pub fn all_gone(world: &World, when: &str, verdict: &mut Verdict) {
             other => format!("{other:?}"),
         });
         let why = why.last().unwrap_or_default();
+        let harm = world.sim.with(|s| s.evidence.harm);
+        if why == reason::IDENTITY_MISMATCH && harm.ledger && harm.denied {
+            verdict.residue.insert(format!("{when}: ledger lost under another account's credentials"));
+            continue;
+        }
         verdict.violations.insert(format!("{when}: owner never goes away ({why})"));
     }
 }

@@ -102,6 +102,8 @@ pub trait Subject: Send + Sync + 'static {
     fn spec(&self, name: &str, variety: Variety, chance: &mut Chance) -> Value;
     /// Changes a spec; false if there is nothing of that sort to change.
     fn edit(&self, spec: &mut Value, edit: Edit, chance: &mut Chance) -> bool;
+    /// Adds a piece that uses somebody else's thing by id; false if its kind cannot be used so.
+    fn refer(&self, spec: &mut Value, kind: &str, id: &str) -> bool;
     /// What a stranger would make to stand in the way of this spec's pieces, as far as the cloud's things allow.
     fn twins(&self, spec: &Value, cloud: &dyn SimCloud) -> Vec<Twin>;
     /// The permissions a controller needs to change anything.

@@ -69,6 +69,12 @@ impl Subject for Bare {
         *value = spec.to_value();
         edited
     }
+    fn refer(&self, value: &mut Value, kind: &str, id: &str) -> bool {
+        let mut spec = spec::Spec::read(value);
+        let referred = spec::refer(&mut spec, kind, id);
+        *value = spec.to_value();
+        referred
+    }
     fn twins(&self, value: &Value, _cloud: &dyn SimCloud) -> Vec<Twin> {
         spec::Spec::read(value).twins()
     }
