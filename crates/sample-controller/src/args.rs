@@ -24,6 +24,12 @@ pub struct SampleArgs {
     /// File with the bearer token; read for every pass, so that a changed Secret is used at once.
     #[arg(long, env = "CUSTODY_TOKEN_FILE", default_value = "/etc/custody/cloud/token")]
     pub token_file: PathBuf,
+    /// A decision is carried out within this time after the list it rests on was asked for, or not at all.
+    #[arg(long, env = "CUSTODY_START_WINDOW_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub start_window_seconds: u64,
+    /// How often to look at what is under way.
+    #[arg(long, env = "CUSTODY_POLL_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub poll_seconds: u64,
     /// Longest cloud call.
     #[arg(long, env = "CUSTODY_CALL_TIMEOUT_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=15))]
     pub call_timeout_seconds: u64,
@@ -45,7 +51,12 @@ impl SampleArgs {
             controller: CONTROLLER,
             kind: KIND.to_owned(),
             installation: installation.to_owned(),
-            timing: Timing { call: self.call(), lag: Duration::from_secs(self.list_lag_seconds), ..Timing::DEFAULT },
+            timing: Timing {
+                window: Duration::from_secs(self.start_window_seconds),
+                call: self.call(),
+                lag: Duration::from_secs(self.list_lag_seconds),
+                poll: Duration::from_secs(self.poll_seconds),
+            },
             peers: Guard { managed_by: Some(MANAGER), ..Guard::NONE },
         }
     }

@@ -2,12 +2,17 @@
 //!
 //! Every test has a namespace, a cloud and controllers of its own; they share one control plane, except where a test takes it
 //! away or needs two. What is judged is always the cloud's own truth against the owners' ledgers.
+mod churn;
 mod cloud;
 mod judge;
 mod owners;
 mod stage;
 
+mod damage;
+mod freeze;
 mod happy;
+mod kill;
+mod quiet;
 
 use e2e::Result;
 

@@ -17,8 +17,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 pub(crate) const GRACE: Duration = Duration::from_secs(40);
 
 /// Times for a cloud that is quick, so that tests are: settle is the sum and five seconds.
-pub(crate) const QUICK: [&str; 5] =
-    ["--start-window=3s", "--call-timeout=3s", "--list-lag=2s", "--poll=1s", "--list-interval=2s"];
+pub(crate) const QUICK: [&str; 5] = [
+    "--start-window-seconds=3",
+    "--call-timeout-seconds=3",
+    "--list-lag-seconds=2",
+    "--poll-seconds=1",
+    "--list-interval-seconds=2",
+];
 
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
@@ -48,8 +53,7 @@ impl Stage {
     /// How to start a controller that serves this stage's namespace, and no other. `instance` tells two apart.
     pub(crate) fn launch(&self, instance: &str) -> Result<Launch> {
         let launch = launch(&self.cluster, &self.account, &self.cloud, &format!("{}-{instance}", self.name))?;
-        // The Lease bears the namespace's name, so that tests do not elect each other.
-        Ok(launch.arg(format!("--namespace={0}", self.namespace())).arg(format!("--lease-name={}", self.namespace())))
+        Ok(launch.arg(format!("--namespace={}", self.namespace())))
     }
     /// Starts one controller that needs no election.
     pub(crate) async fn start(&self) -> Result<ControllerProcess> {
@@ -137,8 +141,7 @@ impl Stage {
 pub(crate) fn launch(cluster: &Cluster, account: &Account, cloud: &Cloud, instance: &str) -> Result<Launch> {
     let launch = Launch::controller(cluster, account, BINARY, instance)?
         .arg(format!("--cloud-url={}", cloud.emulator.url()))
-        .arg(format!("--token-file={}", cloud.token_file.display()))
-        .arg(format!("--lease-namespace={}", account.namespace()));
+        .arg(format!("--token-file={}", cloud.token_file.display()));
     Ok(QUICK.into_iter().fold(launch, Launch::arg))
 }
 

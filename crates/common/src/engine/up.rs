@@ -79,7 +79,8 @@ impl Pass<'_> {
         let mut changed = Vec::new();
         for (piece, seen) in &plan.done {
             let Some(what) = self.estate.drift(piece, seen) else { continue };
-            self.engine.may_act(self.now())?;
+            // Adjusting twice does no harm, so only the lease bounds it: by the clock, "not after now" is always too late.
+            self.engine.may_act(self.now() + self.engine.settings.timing.window)?;
             match self.estate.adjust(piece, seen).await {
                 Outcome::Done(()) => {
                     self.note(false, "Adjusted", format!("{}: {what}", piece.slot));

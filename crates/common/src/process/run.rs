@@ -4,14 +4,16 @@ use super::client;
 use super::health::Readiness;
 use super::leader::Candidate;
 use super::metrics::Metrics;
+use super::owned::Owned;
 use super::server::Server;
 use super::shutdown;
 use crate::clock::{SharedClock, SystemClock};
 use crate::engine::fence::{Fence, Open};
-use crate::engine::owner::OwnerApi;
+use crate::engine::owner::{OwnerApi, OwnerView};
+use crate::engine::report::{Progress, Report};
 use crate::events::{Events, Reporter};
 use crate::filter::Filter;
-use crate::names;
+use crate::names::{self, reason};
 use crate::owner_api::KubeOwnerApi;
 use crate::pause::Pauses;
 use crate::random::Random;
@@ -87,6 +89,28 @@ pub struct Desk {
     pub pauses: Pauses,
     /// The kind.
     pub resource: ApiResource,
+    owned: Owned,
+    metrics: Arc<Metrics>,
+}
+impl Desk {
+    /// Tells people what a pass came to: events, `ownership_conflicts_total`, `owned_resources`. Never fails, never waits.
+    pub fn tell(&self, view: &OwnerView, report: &Report) {
+        self.events.publish(report.view.as_ref().unwrap_or(view), &report.notes);
+        if matches!(report.progress, Progress::Blocked { reason: reason::OWNERSHIP_CONFLICT, .. }) {
+            self.metrics.conflicts.with_label_values(&[self.metrics.controller()]).inc();
+        }
+        match report.progress {
+            Progress::Gone => self.owned.forget(&view.uid, &self.metrics),
+            // Nothing was looked at.
+            Progress::Stale(_) => {}
+            _ if report.ids.is_empty() && report.mirror.is_none() => {}
+            _ => self.owned.note(&view.uid, report, &self.metrics),
+        }
+    }
+    /// The owner is no longer there.
+    pub fn forget(&self, uid: &str) {
+        self.owned.forget(uid, &self.metrics);
+    }
 }
 
 impl Context {
@@ -99,17 +123,34 @@ impl Context {
         let (events, sending) =
             Events::start(self.client.clone(), resource.clone(), reporter, self.clock.clone(), self.random.clone());
         tokio::spawn(sending);
-        Desk { api, gate, events, pauses: Pauses::default(), resource }
+        Desk {
+            api,
+            gate,
+            events,
+            pauses: Pauses::default(),
+            resource,
+            owned: Owned::default(),
+            metrics: self.metrics.clone(),
+        }
     }
     /// Serves owners of a kind until it is time to go.
     pub async fn serve<R: Reconciler>(&self, desk: &Desk, reconciler: Arc<R>) {
+        let runner = self.runner(desk, reconciler);
+        self.drive(desk, runner).await;
+    }
+    /// A runner of its own, for those who need its handle (to bring passes about when a Secret changes) before they
+    /// [`Context::drive`] it.
+    pub fn runner<R: Reconciler>(&self, desk: &Desk, reconciler: Arc<R>) -> Runner<R> {
         let ground = Ground {
             clock: self.clock.clone(),
             random: self.random.clone(),
             metrics: self.metrics.clone(),
             readiness: self.readiness.clone(),
         };
-        let runner = Runner::new(reconciler, desk.gate.clone(), self.bounds, ground);
+        Runner::new(reconciler, desk.gate.clone(), self.bounds, ground)
+    }
+    /// Runs a runner until it is time to go.
+    pub async fn drive<R: Reconciler>(&self, desk: &Desk, runner: Runner<R>) {
         let source = Source {
             client: self.client.clone(),
             resource: desk.resource.clone(),
@@ -174,7 +215,7 @@ where
     let server = Server::bind(args.listen, readiness.clone(), metrics.clone()).await?;
     info!(controller = identity.controller, version = identity.version, listen = %server.address()?, "starting");
     let server_stop = CancellationToken::new();
-    let serving = tokio::spawn(server.serve(server_stop.clone()));
+    let mut serving = tokio::spawn(server.serve(server_stop.clone()));
 
     let config = client::config(kube.kubeconfig.as_deref()).await?;
     let namespace = config.default_namespace.clone();
@@ -244,9 +285,11 @@ where
             },
             why = keeping => Err(format!("leadership lost: {why}").into()),
             () = overdue => Err("the controller did not end in time".into()),
+            _ = &mut serving => return Err("the server ended by itself".into()),
         }
     };
     leading.set(0);
+    // Not after a cut: what is still on the wire must end inside the lease.
     if let (Ok(()), Some(elect)) = (&ended, &mut candidate) {
         elect.release().await;
     }

@@ -1,10 +1,14 @@
 //! What comes after a pass.
 use crate::engine::estate::Fault;
 use crate::engine::report::{Progress, Report};
+use crate::names::reason;
 use std::time::Duration;
 
 /// When a stale view is looked at again, if no newer one arrives by itself.
 const AFTER_STALE: Duration = Duration::from_secs(1);
+
+/// When a blocked owner is looked at again.
+const AFTER_BLOCKED: Duration = Duration::from_mins(2);
 
 /// What comes after a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,14 +37,44 @@ impl Next {
 impl From<&Report> for Next {
     fn from(report: &Report) -> Next {
         match &report.progress {
-            // A report that waits for a person is no failure of this process: Stalled says it to people.
-            Progress::Done | Progress::Gone | Progress::Blocked { .. } => Next::Done,
+            Progress::Done | Progress::Gone | Progress::Blocked { reason: reason::PAUSED, .. } => Next::Done,
+            // What waits for a person is no failure of this process: Stalled says it to people. They may mend it in the
+            // cloud, where no event tells of it.
+            Progress::Blocked { .. } => Next::Again(AFTER_BLOCKED),
             Progress::Waiting { again, .. } => Next::Again(*again),
             Progress::Stale(_) => Next::Again(AFTER_STALE),
             Progress::Failed(Fault::Transient(why)) => Next::Retry(why.clone()),
             Progress::Failed(Fault::Throttled(after)) => Next::RetryAfter("throttled".into(), *after),
             // Permissions and quotas come back without any change of the object.
             Progress::Failed(fault @ (Fault::Denied(_) | Fault::Terminal { .. })) => Next::Stuck(fault.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(progress: Progress) -> Next {
+        let ids = crate::engine::estate::Ids::new();
+        let report = Report { progress, view: None, standing: vec![], notes: vec![], kept: vec![], mirror: None, ids };
+        Next::from(&report)
+    }
+
+    #[test]
+    fn only_faults_are_errors() {
+        let after = Duration::from_secs(7);
+        let blocked = |reason| Progress::Blocked { reason, message: String::new() };
+        assert_eq!(next(Progress::Done), Next::Done);
+        assert_eq!(
+            next(Progress::Waiting { reason: "Building", message: String::new(), again: after }),
+            Next::Again(after)
+        );
+        assert_eq!(next(blocked(reason::PAUSED)), Next::Done);
+        assert_eq!(next(blocked(reason::EXISTS_UNOWNED)).result(), "requeue_after");
+        assert_eq!(next(Progress::Failed(Fault::Throttled(after))), Next::RetryAfter("throttled".into(), after));
+        for fault in [Fault::Transient("x".into()), Fault::Denied("x".into()), Fault::Throttled(after)] {
+            assert_eq!(next(Progress::Failed(fault)).result(), "error");
         }
     }
 }

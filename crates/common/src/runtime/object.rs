@@ -38,7 +38,7 @@ impl fmt::Display for Key {
 }
 
 /// An object as it comes off the wire, managedFields and last-applied left out before anything is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Arrived {
     /// Only what kube's watcher asks for.
     metadata: ObjectMeta,
@@ -155,6 +155,13 @@ impl Arrived {
     }
 }
 
+/// Without its content, which may be a Secret's.
+impl fmt::Debug for Arrived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Arrived({} {:?})", self.key(), self.version())
+    }
+}
+
 /// A resourceVersion, comparable as Kubernetes promises since 1.35. One that is no number is older than none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Version(u64);
@@ -166,7 +173,7 @@ impl Version {
 }
 
 /// An object in the cache.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Kept {
     /// Its uid.
     pub uid: Arc<str>,
@@ -198,6 +205,12 @@ impl Kept {
     /// Bytes of JSON kept.
     pub fn size(&self) -> usize {
         self.json.len()
+    }
+}
+/// Without its content, which may be a Secret's.
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kept({} {:?} {} bytes)", self.uid, self.version, self.json.len())
     }
 }
 #[derive(Deserialize)]
@@ -265,6 +278,15 @@ mod tests {
         assert!(kept.decode::<Typed>().is_err());
         let (view, status) = kept.view();
         assert_eq!((view.name.as_str(), view.generation, status), ("o", 2, json!({"phase": "up"})));
+    }
+
+    #[test]
+    fn what_an_object_holds_never_reaches_a_log() {
+        let mut secret = wire();
+        secret["data"] = json!({"password": "hunter2"});
+        let arrived: Arrived = serde_json::from_value(secret).unwrap();
+        let shown = format!("{arrived:?} {:?}", Kept::new(&arrived, 0));
+        assert!(shown.contains("n/o") && !shown.contains("hunter2") && !shown.contains("password"), "{shown}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ use tracing::{Instrument, debug, error, info, warn};
 /// If the cache is behind and no event comes, look again then.
 const STALE_LOOK: Duration = Duration::from_secs(5);
 /// Stuck objects are tried again this often at the least: permissions and quotas change without any event.
-const STUCK_LOOK: Duration = Duration::from_mins(5);
+const STUCK_LOOK: Duration = Duration::from_mins(1);
 /// News between the watch and the cache: small, so that a list is not held twice.
 const NEWS: usize = 16;
 

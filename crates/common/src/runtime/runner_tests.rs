@@ -1,7 +1,9 @@
 //! A runner against an API server made of canned replies: one list, one watch that stays silent or closes.
 use super::*;
 use crate::clock::SystemClock;
+use crate::engine::owner::{ApiUnavailable, OwnerApi, OwnerPatch, Patched};
 use http::{Request, Response};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
 use kube::api::ApiResource;
 use kube::client::Body;
@@ -176,4 +178,51 @@ async fn an_api_server_in_trouble_is_waited_out() {
     running.await.unwrap();
     assert_eq!(listed.load(Ordering::SeqCst), 3);
     assert!(ground.metrics.render().unwrap().contains("watch_troubles_total{controller=\"sample\"} 2"));
+}
+
+/// Answers reads with one version and stores nothing.
+struct Newest(OwnerView);
+#[async_trait]
+impl OwnerApi for Newest {
+    async fn get(&self, _: &str, _: &str) -> Result<Option<OwnerView>, ApiUnavailable> {
+        Ok(Some(self.0.clone()))
+    }
+    async fn patch(&self, _: &OwnerView, _: &OwnerPatch) -> Patched {
+        Patched::Conflict
+    }
+    async fn patch_status(&self, _: &OwnerView, _: &[Condition], _: &Value) -> Patched {
+        Patched::Conflict
+    }
+}
+
+#[tokio::test]
+async fn no_pass_runs_on_a_cache_that_is_behind_until_it_has_caught_up() {
+    let (notebook, ground) = (Arc::new(Notebook::default()), ground());
+    let gate = Arc::new(Gate::new("custody.dev/sample-ledger"));
+    let mut runner = Runner::new(notebook.clone(), gate.clone(), bounds(), ground.clone());
+    let arrived = |version| Box::new(serde_json::from_value(item("a", version, &json!({"size": 1}))).unwrap());
+    let skips = || ground.metrics.stale_skips.with_label_values(&["sample"]).get();
+
+    // Given an object that had its pass, and that this process knows in a newer version than its cache,
+    runner.heard(News::Listed(arrived(1)), "list");
+    runner.dispatch();
+    let ended = runner.passes.join_next().await.unwrap();
+    runner.ended(ended);
+    let newest = OwnerView { uid: "a".into(), resource_version: "9".into(), ..OwnerView::default() };
+    gate.watching(Arc::new(Newest(newest))).get("n", "a").await.unwrap();
+
+    // when a pass is asked for, it is put off,
+    runner.handle().enqueue(&Key::new("n", "a"));
+    runner.dispatch();
+    assert_eq!((runner.passes.len(), skips()), (0, 1));
+
+    // also after news that is still too old,
+    runner.heard(News::Changed(arrived(8)), "list");
+    runner.dispatch();
+    assert_eq!(runner.passes.len(), 0);
+
+    // and runs once the cache has caught up, although nothing that matters changed.
+    runner.heard(News::Changed(arrived(9)), "list");
+    runner.dispatch();
+    assert_eq!((runner.passes.len(), skips()), (1, 1));
 }

@@ -1,0 +1,108 @@
+//! A leader that stands still in mid-call, and wakes up when another leads.
+use crate::owners::{one_of_each, small};
+use crate::stage::{GRACE, PATIENCE, Stage};
+use crate::tell;
+use common::clock::{Boot, Clock, SystemClock};
+use e2e::{ControllerProcess, Error, Result, Seen, env, until};
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test]
+async fn frozen_leader_wakes_up_and_doubles_nothing() {
+    tell("frozen_leader_wakes_up_and_doubles_nothing", story()).await;
+}
+
+/// Is this replica the leader, by its own word?
+async fn leads(replica: &ControllerProcess) -> Result<bool> {
+    let metrics = replica.metrics().await?;
+    let line = metrics.lines().find(|line| line.starts_with("leader_election_master_status"));
+    Ok(line.is_some_and(|line| line.ends_with(" 1")))
+}
+
+/// The leader first.
+async fn elected(a: ControllerProcess, b: ControllerProcess) -> Result<(ControllerProcess, ControllerProcess)> {
+    let first = until("one of two to lead", PATIENCE, || async {
+        Ok(match (leads(&a).await?, leads(&b).await?) {
+            (true, false) => Seen::Yes(true),
+            (false, true) => Seen::Yes(false),
+            both => Seen::NotYet(format!("{both:?}")),
+        })
+    })
+    .await?;
+    Ok(if first { (a, b) } else { (b, a) })
+}
+
+async fn story() -> Result<()> {
+    // given two replicas under one Lease; the terms are the shipped ones when the freeze lasts a minute
+    let freeze = env::seconds(env::FREEZE, 20);
+    let (lease, renew, retry) = (freeze / 2, freeze / 4, freeze / 20);
+    let stage = Stage::set("freeze").await?;
+    let replica = |name: &str| -> Result<ControllerProcess> {
+        let terms = [("lease-duration", lease), ("renew-deadline", renew), ("retry-period", retry)];
+        let launch = stage.launch(name)?.env("POD_NAME", name);
+        let launch = terms.iter().fold(launch, |l, (flag, time)| l.arg(format!("--{flag}={}ms", time.as_millis())));
+        launch.start()
+    };
+    let (mut a, mut b) = (replica("a")?, replica("b")?);
+    a.wait_ready(PATIENCE).await?;
+    b.wait_ready(PATIENCE).await?;
+    let (mut leader, mut standby) = elected(a, b).await?;
+    stage.create("before", &one_of_each()).await?;
+    stage.wait_ready("before").await?;
+    // when the leader freezes while a create without a token is on its way: done in the cloud, not heard of by the leader
+    let late = json!({"match": {"kind": "disks", "verb": "create"}, "action": {"delay": {"ms": 1500}}});
+    stage.cloud.hurt(&[late]).await?;
+    let mark = stage.cloud.mark().await?;
+    stage.create("during", &one_of_each()).await?;
+    until("a create on its way", PATIENCE, || async {
+        let calls = stage.cloud.calls_since(mark).await?;
+        let disks = calls.get(&("disks".to_owned(), "create".to_owned())).copied().unwrap_or(0);
+        Ok(if disks > 0 { Seen::Yes(()) } else { Seen::NotYet(format!("{calls:?}")) })
+    })
+    .await?;
+    leader.freeze()?;
+    let frozen = SystemClock.boot();
+    stage.cloud.emulator.clear_faults().await?;
+    // and owners keep coming
+    let mut taken_over = None;
+    let mut count = 0;
+    while SystemClock.boot() < frozen + freeze {
+        count += 1;
+        stage.create(&format!("frozen-{count}"), &small()).await?;
+        SystemClock.sleep_until(SystemClock.boot() + freeze / 10).await;
+        if taken_over.is_none() && leads(&standby).await? {
+            taken_over = Some(SystemClock.boot().since(frozen));
+        }
+    }
+    // then the other leads before the frozen one wakes up
+    let taken_over = taken_over.ok_or_else(|| Error::other("nobody took over"))?;
+    leader.unfreeze()?;
+    let most = watch_doubles(&stage, SystemClock.boot() + Duration::from_secs(5)).await?;
+    // and the one that woke up ends by itself, as one that lost its lease must; its pod would start again
+    let ended = leader.wait(PATIENCE).await?;
+    assert_eq!(ended.code(), Some(1), "{}", leader.log_tail(20));
+    leader.restart().await?;
+    // and everything comes to rest: nothing doubled, nothing lost
+    let all = stage.wait_for_rest().await?;
+    assert_eq!(all.len(), count + 2);
+    println!(
+        "SEEN: frozen for {freeze:?}, lease {lease:?}: the other led after {:.1} s; {count} owners created meanwhile; at most {most} doubled \
+         after the wake-up, 0 at rest",
+        taken_over.as_secs_f64()
+    );
+    stage.delete_all().await?;
+    standby.stop(GRACE).await?;
+    leader.stop(GRACE).await?;
+    stage.clear().await
+}
+
+/// The most doubles seen at once until then.
+async fn watch_doubles(stage: &Stage, until: Boot) -> Result<usize> {
+    let mut most = 0;
+    while SystemClock.boot() < until {
+        let things = stage.cloud.things().await?;
+        most = most.max(crate::judge::judge(&things, &std::collections::BTreeMap::new()).doubled.len());
+        SystemClock.sleep_until(SystemClock.boot() + Duration::from_millis(100)).await;
+    }
+    Ok(most)
+}
