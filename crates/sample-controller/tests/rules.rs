@@ -8,7 +8,7 @@ use sample_controller::api::{SampleOwner, SampleOwnerSpec};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn installed() -> (std::sync::Arc<Cluster>, TemporaryNamespace, Api<SampleOwner>) {
     let cluster = cluster().await.unwrap();

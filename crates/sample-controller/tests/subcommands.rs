@@ -18,7 +18,7 @@ use std::time::Duration;
 
 const NAME: &str = "sample-controller";
 const TOKEN: &str = "a-token-of-this-test";
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 struct World {
     cluster: Arc<Cluster>,
