@@ -40,6 +40,8 @@ pub enum Act {
     Lose,
     /// A backup of the object comes back: new uid, no status.
     RestoreBackup,
+    /// The newest version comes back: new uid, no status.
+    RestoreNewest,
     /// Pauses.
     Pause,
     /// Unpauses.
@@ -86,7 +88,7 @@ pub enum Act {
     MovePause,
     /// Move, step 2: a paused copy without status on the other server.
     MoveCopy,
-    /// Move, step 3: the source is marked for removal.
+    /// Move, step 3: the source is marked for removal and loses all other annotations.
     MoveMark,
     /// Move, step 4: the source loses finalizers and goes.
     MoveRemove,
@@ -218,7 +220,8 @@ impl Hands {
                         lost
                     })
             }
-            Act::RestoreBackup => self.restore(world, &ledger, chance),
+            Act::RestoreBackup => self.restore(world, &ledger, Some(chance)),
+            Act::RestoreNewest => self.restore(world, &ledger, None),
             Act::Pause => self.annotate(world, 0, &key, names::PAUSED, Some(String::new())),
             Act::Unpause => {
                 let a = self.annotate(world, 0, &key, names::PAUSED, None);
@@ -292,8 +295,12 @@ impl Hands {
             Act::MoveCopy => self.copy_to(world, OTHER, &key.1.clone(), true),
             Act::CopyManifest => self.copy_to(world, OTHER, &key.1.clone(), false),
             Act::CopyName => self.copy_to(world, 0, &format!("{}-copy", key.1), false),
+            // clusterctl replaces all annotations of the source
             Act::MoveMark => {
-                self.copy.is_some() && self.annotate(world, 0, &key, names::DELETE_FOR_MOVE, Some(String::new()))
+                self.copy.is_some()
+                    && self.edit(world, 0, &key, |o| {
+                        o.view.annotations = [(names::DELETE_FOR_MOVE.to_owned(), String::new())].into();
+                    })
             }
             Act::MoveRemove => {
                 self.copy.is_some() && {
@@ -398,7 +405,7 @@ impl Hands {
         let key = self.key.clone();
         self.annotate(world, 0, &key, name, Some(how(&text)))
     }
-    fn restore(&self, world: &World, name: &str, chance: &mut Chance) -> bool {
+    fn restore(&self, world: &World, name: &str, chance: Option<&mut Chance>) -> bool {
         world.sim.with(|s| {
             if s.servers[0].get(&self.key).is_some() {
                 return false;
@@ -411,7 +418,11 @@ impl Hands {
                 .filter(|o| !o.view.deleting && o.view.annotations.contains_key(name))
                 .cloned()
                 .collect();
-            let Some(mut object) = chance.pick(&old) else { return false };
+            let picked = match chance {
+                Some(chance) => chance.pick(&old),
+                None => old.last().cloned(),
+            };
+            let Some(mut object) = picked else { return false };
             object.view.conditions.clear();
             object.fields.clear();
             s.evidence.harm.ledger = true;

@@ -12,6 +12,7 @@ mod damage;
 mod freeze;
 mod happy;
 mod kill;
+mod outage;
 mod quiet;
 
 use e2e::Result;

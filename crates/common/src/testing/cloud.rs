@@ -108,6 +108,8 @@ pub trait SimCloud: Any + Send {
     fn deny(&mut self, permission: &str);
     /// All permissions are given back.
     fn allow_all(&mut self);
+    /// How many calls were refused for lack of a permission.
+    fn refusals(&self) -> u64;
     /// The credentials belong to this account from now on.
     fn account(&mut self, name: &str);
     /// How far answers are behind from now on.
