@@ -16,6 +16,8 @@ pub(crate) struct OwnerMemory {
     records: HashMap<(Slot, Record), Boot>,
     /// First sight of each removal now in the ledger.
     removals: HashMap<Removal, Boot>,
+    /// Tokens that the cloud refused for good: sending them again is of no use.
+    refused: HashMap<Slot, String>,
     /// Highest seq seen.
     pub(crate) seq: u64,
     /// The owner id.
@@ -75,6 +77,15 @@ impl Memory {
                 m.removals.insert(removal.clone(), old.get(removal).copied().unwrap_or(now));
             }
         });
+    }
+    /// The cloud refused this token for good.
+    pub(crate) fn refuse(&self, uid: &str, slot: &Slot, token: String, now: Boot) {
+        self.with(uid, now, |m| drop(m.refused.insert(slot.clone(), token)));
+    }
+    /// Did the cloud refuse the token of this record for good?
+    pub(crate) fn refused(&self, uid: &str, slot: &Slot, record: Option<&Record>, now: Boot) -> bool {
+        let Some(Record::Intended { token: Some(token), .. }) = record else { return false };
+        self.with(uid, now, |m| m.refused.get(slot) == Some(token))
     }
     /// What makes two records the same: everything.
     fn sameness(&self, record: &Record) -> Record {

@@ -256,7 +256,7 @@ impl Pass<'_> {
     /// A listing, dated by when it was sent.
     pub(crate) async fn list(&self, freshness: Freshness) -> Result<Listing, Over> {
         let mut listing = self.estate.list(freshness).await?;
-        if !self.engine.rules.on(Rule::ListingDatedBySending) {
+        if self.now() > listing.sent && !self.engine.rules.apply(Rule::ListingDatedBySending) {
             listing.sent = self.now();
         }
         Ok(listing)
