@@ -407,6 +407,7 @@ impl Hands {
         self.annotate(world, 0, &key, name, Some(how(&text)))
     }
     fn restore(&self, world: &World, name: &str, chance: Option<&mut Chance>) -> bool {
+        let id = names::owner_id(self.controller);
         world.sim.with(|s| {
             if s.servers[0].get(&self.key).is_some() {
                 return false;
@@ -416,7 +417,8 @@ impl Hands {
                 .iter()
                 .filter(|c| c.key == self.key)
                 .filter_map(|c| c.object.as_deref())
-                .filter(|o| !o.view.deleting && o.view.annotations.contains_key(name))
+                .filter(|o| !o.view.deleting && o.view.annotations.get(name).is_some_and(|t| Ledger::parse(t).is_ok()))
+                .filter(|o| o.view.annotations.get(&id).is_none_or(|t| t.parse::<OwnerId>().is_ok()))
                 .cloned()
                 .collect();
             let picked = match chance {

@@ -64,6 +64,8 @@ pub struct ProcessState {
     pub doomed: bool,
     /// Its machine booted this long before the history began.
     pub booted: Duration,
+    /// What its boot-time clock said last.
+    pub last_read: Duration,
     /// How far its wall clock is off.
     pub skew: SignedDuration,
     /// What its watch has shown it.

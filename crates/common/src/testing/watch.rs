@@ -64,6 +64,8 @@ pub struct WatchWeather {
     pub trouble: u64,
     /// Events with a fate of their own, by index in the log of server 0.
     pub twists: BTreeMap<usize, EventFate>,
+    /// Nothing goes wrong any more: what was on its way alone or for a second time is thrown away.
+    pub calmed: bool,
     /// When server 0 has seen so many changes, its processes are replaced by one with an old cache.
     pub stale_start: Option<StaleStart>,
 }
@@ -83,6 +85,7 @@ impl WatchWeather {
         self.lag = (5, 5);
         self.trouble = 0;
         self.twists.clear();
+        self.calmed = true;
     }
 }
 
@@ -147,6 +150,9 @@ impl State {
         }
     }
     fn deliver(&mut self, process: ProcessId, index: usize, alone: bool) {
+        if alone && self.watches.calmed {
+            return;
+        }
         let State { processes, servers, .. } = self;
         let Some(p) = processes.get_mut(process).filter(|p| p.alive) else { return };
         let Some(server) = servers.get(p.server) else { return };

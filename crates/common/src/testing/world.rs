@@ -83,6 +83,7 @@ impl World {
                 deaf_until: s.now() + late,
                 doomed: false,
                 booted,
+                last_read: Duration::ZERO,
                 skew: SignedDuration::ZERO,
                 cache,
                 changed,

@@ -109,9 +109,9 @@ fn draw_script(force: Force, shared: bool, chance: &mut Chance) -> Script {
                 Act::RightAccount,
                 Act::NoQuota,
                 Act::FixBuilds,
+                Act::RestoreBackup,
                 Act::PeerOff,
                 Act::Repair,
-                Act::RestoreBackup,
             ]);
         }
         Force::Moves => moves(&mut script, shared, chance),
