@@ -22,6 +22,8 @@ pub(crate) struct OwnerMemory {
     pub(crate) seq: u64,
     /// The owner id.
     pub(crate) owner: Option<OwnerId>,
+    /// The scope its ledger was written for.
+    pub(crate) scope: String,
 }
 
 /// All owners of this process.
@@ -65,6 +67,7 @@ impl Memory {
     pub(crate) fn notice(&self, uid: &str, owner: OwnerId, ledger: &Ledger, now: Boot) {
         self.with(uid, now, |m| {
             m.owner = Some(owner);
+            m.scope.clone_from(&ledger.scope);
             m.seq = m.seq.max(ledger.seq);
             let old = std::mem::take(&mut m.records);
             for (slot, record) in &ledger.records {
