@@ -242,6 +242,8 @@ impl Hands {
                 s.cloud.allow_all();
                 true
             }),
+            // before the first ledger there is no account that would be the other one
+            Act::OtherAccount if object.is_none_or(|o| !o.view.annotations.contains_key(&ledger)) => false,
             Act::OtherAccount => world.sim.with(|s| {
                 s.evidence.harm.denied = true;
                 s.cloud.account("acct-2");
@@ -494,6 +496,9 @@ impl Hands {
             s.evidence.harm.hand = true;
             s.say(|| format!("  {}", thing.id));
             let now = s.now();
+            if act != Act::HandDelete {
+                s.evidence.touched.insert(thing.id.clone());
+            }
             match act {
                 Act::HandDelete => s.cloud.remove(now, &thing.id),
                 Act::HandUntag => s.cloud.retag(now, &thing.id, None),

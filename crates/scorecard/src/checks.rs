@@ -68,8 +68,8 @@ fn excuse(thing: &Truth, harm: Harm, s: &State, present: &BTreeSet<OwnerId>) -> 
     if harm.ledger && !marked {
         return Some("ledger hurt between create and tag of a kind not markable at create");
     }
-    if harm.hand && thing.mark().is_none_or(|m| !present.contains(&m.owner)) && s.evidence.kept.contains(&thing.id) {
-        return Some("mark taken off by hand: kept");
+    if s.evidence.touched.contains(&thing.id) && thing.mark().is_none_or(|m| !present.contains(&m.owner)) {
+        return Some("mark taken off by hand");
     }
     None
 }

@@ -27,6 +27,10 @@ pub struct Truth {
     pub marks: Vec<(Millis, MarkSeen)>,
     /// When it was made.
     pub born: Millis,
+    /// Its kind is marked in the create call.
+    pub marked_at_create: bool,
+    /// Its attributes, hashed as a sighting's are.
+    pub params: Option<String>,
 }
 impl Truth {
     /// What its tags say now.

@@ -62,6 +62,7 @@ impl World {
         state.evidence.controller = subject.controller();
         state.evidence.kind = subject.kind();
         state.evidence.settle = millis(subject.timing().settle());
+        state.evidence.reach = subject.timing().window + subject.timing().call;
         let order = state.chance.fork();
         World { sim: Sim::new(state), subject, processes: Vec::new(), beginning, order, crashes: 0 }
     }

@@ -225,6 +225,8 @@ impl BareCloud {
             live: thing.gone_at.is_none(),
             marks: thing.marks.iter().map(|m| (m.0, m.2.clone())).collect(),
             born: thing.born,
+            marked_at_create: thing.kind.markable == Markable::AtCreate,
+            params: Some(hash_params(&thing.key, &thing.params)),
         }
     }
 }
