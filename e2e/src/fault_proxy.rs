@@ -1,5 +1,5 @@
 //! A proxy in front of the API server that answers wrongly on purpose: conflicts that are none, errors before and after the
-//! deed, expired versions, cut connections, watches that end early. Plain HTTP on loopback, on behalf of one account.
+//! deed, expired versions, cut connections, watches that end at once. Plain HTTP on loopback, on behalf of one account.
 use crate::account::Account;
 use crate::error::{Error, Result};
 use common::clock::{Clock, SystemClock};
@@ -14,15 +14,16 @@ use kube::client::Body;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Watches end at the latest after this, while there is trouble.
-const SHORT_WATCH: Duration = Duration::from_millis(1500);
+/// Every watch ends after this, as behind a proxy that cuts idle connections: so each is a new request that can be struck.
+const WATCH: Duration = Duration::from_secs(4);
+/// One that is struck ends after this.
+const SHORT_WATCH: Duration = Duration::from_millis(300);
 /// One request in so many is struck.
 const ONE_IN: u64 = 4;
 
@@ -35,7 +36,7 @@ pub enum Trouble {
     DoneBut(u16),
     /// Carried out; the connection is cut without an answer.
     DoneAndCut,
-    /// A watch that ends early.
+    /// A watch that ends at once.
     ShortWatch,
 }
 
@@ -84,18 +85,9 @@ impl FaultProxy {
         let serving = tokio::spawn(serve(listener, shared.clone()));
         Ok(FaultProxy { address, shared, serving })
     }
-    /// A kubeconfig of the account that leads through the proxy.
-    pub fn kubeconfig(&self, account: &Account) -> Result<PathBuf> {
-        let path = account.kubeconfig();
-        let text = std::fs::read_to_string(path).map_err(Error::io("cannot read", path))?;
-        let line = |line: &str| match line.split_once("server:") {
-            Some((head, _)) => format!("{head}server: \"http://{}\"", self.address),
-            None => line.to_owned(),
-        };
-        let text = text.lines().map(line).collect::<Vec<_>>().join("\n");
-        let led = path.with_extension(format!("proxy-{}", self.address.port()));
-        std::fs::write(&led, text).map_err(Error::io("cannot write", &led))?;
-        Ok(led)
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
     /// From now on requests are struck at random.
     pub fn rage(&self) {
@@ -160,7 +152,7 @@ async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> std::result:
         Some(Trouble::DoneBut(code)) => status(code),
         Some(Trouble::DoneAndCut) => Err(Cut),
         other => {
-            let end = (other == Some(Trouble::ShortWatch)).then_some(SHORT_WATCH);
+            let end = watch.then_some(if other == Some(Trouble::ShortWatch) { SHORT_WATCH } else { WATCH });
             let (mut parts, body) = answer.into_parts();
             parts.headers.remove(http::header::TRANSFER_ENCODING);
             let frames = http_body_util::BodyStream::new(body).map(|frame| frame.map_err(|_| Cut));

@@ -6,7 +6,7 @@ use crate::tell;
 use common::clock::{Clock, SystemClock};
 use common::names::reason;
 use common::random::Random;
-use e2e::fault_proxy::FaultProxy;
+use e2e::fault_proxy::{FaultProxy, Trouble};
 use e2e::{Account, ControlPlane, Result, Seen, env, until};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -22,12 +22,10 @@ async fn wrong_answers_of_the_api_server_are_survived() {
 async fn wrong_answers() -> Result<()> {
     // given a controller that reaches the API server through a proxy that strikes one request in four
     let seed = env::number(env::SEED, 1);
-    let stage = Stage::set("proxy").await?;
+    let mut stage = Stage::set("proxy").await?;
     let proxy = FaultProxy::start(&stage.account, seed).await?;
-    let kubeconfig = proxy.kubeconfig(&stage.account)?.display().to_string();
-    let launch = stage.launch("controller")?.arg("--leader-elect=false").env("KUBECONFIG", kubeconfig);
-    let mut controller = launch.start()?;
-    controller.wait_ready(PATIENCE).await?;
+    stage.account = stage.account.through(proxy.address())?;
+    let mut controller = stage.start().await?;
     proxy.rage();
     // when owners come, change and go meanwhile
     let dice = Random::seeded(seed);
@@ -41,12 +39,10 @@ async fn wrong_answers() -> Result<()> {
     let all = stage.wait_for_rest().await?;
     controller.must_run()?;
     let struck = proxy.struck();
-    assert!(struck.values().sum::<u64>() > 50, "too little happened: {struck:?}");
-    println!(
-        "\nSEEN: {} requests struck ({struck:?}); {} owners at rest, 0 doubled, 0 lost",
-        struck.values().sum::<u64>(),
-        all.len()
-    );
+    let times = |trouble| struck.get(&trouble).copied().unwrap_or(0);
+    let watches = times(Trouble::ShortWatch) + times(Trouble::Refused(410));
+    assert!(watches > 0 && struck.values().sum::<u64>() > 50, "too little happened: {struck:?}");
+    println!("\nSEEN: {} requests struck ({struck:?}); {} owners at rest, 0 doubled, 0 lost", struck.values().sum::<u64>(), all.len());
     proxy.calm();
     stage.delete_all().await?;
     controller.kill().await?;
