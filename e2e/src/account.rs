@@ -6,6 +6,7 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::{DynamicObject, PostParams};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Longer than any test.
@@ -49,6 +50,13 @@ impl Account {
         let text = kubeconfig::with_token(cluster.kubeconfig(), &token, namespace)?;
         let kubeconfig = cluster.folder().write(&format!("{namespace}-{name}.kubeconfig"), text)?;
         Ok(Account { namespace: namespace.to_owned(), name: name.to_owned(), kubeconfig })
+    }
+    /// The same account, led through another server, such as a proxy on loopback.
+    pub fn through(&self, server: SocketAddr) -> Result<Self> {
+        let text = kubeconfig::with_server(&self.kubeconfig, &format!("http://{server}"))?;
+        let kubeconfig = self.kubeconfig.with_extension(format!("through-{}", server.port()));
+        std::fs::write(&kubeconfig, text).map_err(Error::io("cannot write", &kubeconfig))?;
+        Ok(Account { kubeconfig, ..self.clone() })
     }
     /// A client with this account's rights.
     pub async fn client(&self) -> Result<kube::Client> {

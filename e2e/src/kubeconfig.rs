@@ -18,6 +18,16 @@ pub fn with_token(kubeconfig: &Path, token: &str, namespace: &str) -> Result<Str
     Ok(assemble(current_cluster(&config)?, &json!({"token": token}), namespace))
 }
 
+/// The same, with another server in front.
+pub fn with_server(kubeconfig: &Path, server: &str) -> Result<String> {
+    let text = std::fs::read_to_string(kubeconfig).map_err(Error::io("cannot read", kubeconfig))?;
+    let mut config: Value = serde_saphyr::from_str(&text).map_err(Error::other)?;
+    for entry in config["clusters"].as_array_mut().into_iter().flatten() {
+        entry["cluster"]["server"] = json!(server);
+    }
+    Ok(format!("{config:#}\n"))
+}
+
 fn current_cluster(config: &Value) -> Result<&Value> {
     let named = |list: &str, name: &Value| {
         let entries = config[list].as_array();

@@ -12,6 +12,7 @@ pub mod controlplane;
 pub mod emulator;
 pub mod env;
 pub mod error;
+pub mod fault_proxy;
 pub mod folder;
 pub mod kubeconfig;
 pub mod manifests;

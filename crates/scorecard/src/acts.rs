@@ -206,9 +206,7 @@ impl Hands {
             }),
             Act::Rollback => self.rollback(world, &ledger, chance),
             Act::CutLedger => self.spoil(world, &ledger, |text| text.chars().take(text.len() / 2).collect()),
-            Act::NewerLedger => {
-                self.spoil(world, &ledger, |text| text.replacen("\"version\":1", "\"version\":99", 1))
-            }
+            Act::NewerLedger => self.spoil(world, &ledger, |text| text.replacen("\"version\":1", "\"version\":99", 1)),
             Act::SpoilOwnerId => self.spoil(world, &owner, |text| text.to_uppercase() + "Z"),
             Act::Repair => match self.repair.take() {
                 Some((name, value)) => self.annotate(world, 0, &key, &name, value),
@@ -344,7 +342,9 @@ impl Hands {
             }
             Act::TakeOwner => {
                 let id = self.copy.clone().and_then(|(server, key)| {
-                    world.sim.with(|s| s.servers[server].get(&key).and_then(|o| o.view.annotations.get(&owner).cloned()))
+                    world
+                        .sim
+                        .with(|s| s.servers[server].get(&key).and_then(|o| o.view.annotations.get(&owner).cloned()))
                 });
                 id.is_some_and(|id| self.ask_copy(world, id))
             }
@@ -367,9 +367,10 @@ impl Hands {
         let finalizer = names::finalizer(self.controller);
         world.sim.with(|s| {
             let held = s.servers[server].get(key).is_some_and(|o| o.view.finalizers.contains(&finalizer));
-            let known = s.servers[server].log.iter().any(|c| {
-                c.key == *key && c.object.as_ref().is_some_and(|o| o.view.finalizers.contains(&finalizer))
-            });
+            let known = s.servers[server]
+                .log
+                .iter()
+                .any(|c| c.key == *key && c.object.as_ref().is_some_and(|o| o.view.finalizers.contains(&finalizer)));
             if !held && known {
                 s.evidence.harm.owner = true;
             }

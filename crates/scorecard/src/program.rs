@@ -113,8 +113,7 @@ fn all_scenarios(arguments: &Arguments, bench: &Bench) -> bool {
 }
 
 fn all_mutations(arguments: &Arguments, bench: &Bench) -> bool {
-    let chosen =
-        |m: &&mutations::Mutation| arguments.off.as_deref().is_none_or(|name| m.rule.name() == name);
+    let chosen = |m: &&mutations::Mutation| arguments.off.as_deref().is_none_or(|name| m.rule.name() == name);
     let mut good = true;
     for mutation in mutations::ALL.iter().filter(chosen) {
         eprintln!("{} without {}", bench.subject.name(), mutation.rule.name());
@@ -126,9 +125,8 @@ fn all_mutations(arguments: &Arguments, bench: &Bench) -> bool {
 }
 
 fn replay_one(arguments: &Arguments, subjects: &[Arc<dyn Subject>], rules: Rulebook, replay: &str) -> ExitCode {
-    let parsed = replay.split_once(':').and_then(|(name, case)| {
-        Some((scenarios::named(name)?, case.parse::<u64>().ok()?))
-    });
+    let parsed =
+        replay.split_once(':').and_then(|(name, case)| Some((scenarios::named(name)?, case.parse::<u64>().ok()?)));
     let (Some((scenario, case)), Some(subject)) = (parsed, subjects.first()) else {
         eprintln!("--replay takes <scenario>:<case>, as in the table");
         return ExitCode::from(2);

@@ -23,7 +23,8 @@ pub fn scenario(subject: &str, name: &str, title: &str, tally: &Tally) -> String
 }
 
 /// Heads of the scenario rows.
-pub const HEADS: &str = "| user | scenario | what | histories | calls | damage | residue | verdict |\n|---|---|---|---|---|---|---|---|\n";
+pub const HEADS: &str =
+    "| user | scenario | what | histories | calls | damage | residue | verdict |\n|---|---|---|---|---|---|---|---|\n";
 
 /// How often each rule made a difference; false if one never did.
 pub fn rules(book: &Rulebook) -> (String, bool) {

@@ -61,7 +61,7 @@ impl Cloud {
         if let (Some(whole), Some(more)) = (whole.as_object_mut(), settings.as_object()) {
             whole.extend(more.clone());
         }
-        self.emulator.set(&whole).await
+        self.emulator.admin(reqwest::Method::PUT, "settings", &[], Some(&whole)).await.map(drop)
     }
     /// Adds faults, one by one.
     pub(crate) async fn hurt(&self, faults: &[Value]) -> Result<()> {

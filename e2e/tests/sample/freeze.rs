@@ -86,7 +86,7 @@ async fn story() -> Result<()> {
     let all = stage.wait_for_rest().await?;
     assert_eq!(all.len(), count + 2);
     println!(
-        "SEEN: frozen for {freeze:?}, lease {lease:?}: the other led after {:.1} s; {count} owners created meanwhile; at most {most} doubled \
+        "\nSEEN: frozen for {freeze:?}, lease {lease:?}: the other led after {:.1} s; {count} owners created meanwhile; at most {most} doubled \
          after the wake-up, 0 at rest",
         taken_over.as_secs_f64()
     );

@@ -68,7 +68,7 @@ async fn story() -> Result<()> {
     let made = stage.cloud.things().await?.iter().filter(|thing| thing.is_ours()).count();
     let (created, edited, deleted) = (churn.created, churn.edited, churn.deleted);
     println!(
-        "SEEN: {kills} kills in {lasting:?} (seed {seed}), {created} owners created, {edited} edits, {deleted} deleted; {made} things \
+        "\nSEEN: {kills} kills in {lasting:?} (seed {seed}), {created} owners created, {edited} edits, {deleted} deleted; {made} things \
          made, 0 doubled, 0 orphaned, 0 lost, {} owners at rest",
         all.len()
     );

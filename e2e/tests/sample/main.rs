@@ -2,16 +2,20 @@
 //!
 //! Every test has a namespace, a cloud and controllers of its own; they share one control plane, except where a test takes it
 //! away or needs two. What is judged is always the cloud's own truth against the owners' ledgers.
+mod breaks;
 mod churn;
 mod cloud;
 mod judge;
 mod owners;
 mod stage;
 
+mod copies;
 mod damage;
 mod freeze;
 mod happy;
 mod kill;
+mod moves;
+mod outage;
 mod quiet;
 
 use e2e::Result;

@@ -36,11 +36,20 @@ pub(crate) fn wishes(object: &DynamicObject) -> usize {
     lists.iter().filter_map(|list| object.data["spec"][list].as_array()).map(Vec::len).sum()
 }
 
+fn find<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
+    let list = object.data.pointer("/status/conditions")?.as_array()?;
+    list.iter().find(|condition| condition["type"] == kind)
+}
+
 /// A condition's (status, reason).
 pub(crate) fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<(&'a str, &'a str)> {
-    let list = object.data.pointer("/status/conditions")?.as_array()?;
-    let found = list.iter().find(|condition| condition["type"] == kind)?;
+    let found = find(object, kind)?;
     Some((found["status"].as_str()?, found["reason"].as_str()?))
+}
+
+/// A condition's message; empty without one.
+pub(crate) fn message<'a>(object: &'a DynamicObject, kind: &str) -> &'a str {
+    find(object, kind).and_then(|found| found["message"].as_str()).unwrap_or_default()
 }
 
 /// Ready as its spec is now.

@@ -45,7 +45,10 @@ pub fn single_cases(bench: &Bench, _budget: u64) -> u64 {
 /// One history of S1.
 pub fn single_run(bench: &Bench, case: u64) -> Verdict {
     let plans = single(bench);
-    usize::try_from(case).ok().and_then(|n| plans.get(n)).map_or_else(Verdict::default, |(life, plan)| run(bench, *life, plan))
+    usize::try_from(case)
+        .ok()
+        .and_then(|n| plans.get(n))
+        .map_or_else(Verdict::default, |(life, plan)| run(bench, *life, plan))
 }
 
 /// One history of S2: two crashes, the second one perhaps while recovering from the first.

@@ -70,13 +70,7 @@ pub const ALL: &[Scenario] = &[
         run: upheaval::run,
         share: 30,
     },
-    Scenario {
-        name: "S9",
-        title: "foreign twins",
-        cases: strangers::cases,
-        run: strangers::run,
-        share: 30,
-    },
+    Scenario { name: "S9", title: "foreign twins", cases: strangers::cases, run: strangers::run, share: 30 },
     Scenario {
         name: "S10",
         title: "owner lost without us: audit",

@@ -118,7 +118,8 @@ impl Subject for Bare {
                 let on: Vec<&Id> = net.iter().collect();
                 let params = json!({"key": format!("dead/{}-{n}", kind.name), "params": {"size": 1, "on": on}});
                 let slot = Slot::new(kind.name, Some(&n.to_string())).unwrap_or_else(|_| mark.slot.clone());
-                let made = cloud.plant(now, &Twin { kind: kind.name.into(), params }, Some(&Mark { slot, ..mark.clone() }));
+                let made =
+                    cloud.plant(now, &Twin { kind: kind.name.into(), params }, Some(&Mark { slot, ..mark.clone() }));
                 net = net.or_else(|| made.clone());
                 ids.extend(made);
             }
