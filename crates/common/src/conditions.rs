@@ -277,9 +277,10 @@ pub fn cut(text: &str, most: usize) -> String {
     format!("{}...", &text[..end])
 }
 
-/// The message of the ledger condition: `owner <32 hex> seq <n>: <records>`.
+/// The message of the ledger condition: `owner <32 hex> seq <n> in <scope>: <records>`.
 pub fn format_mirror(mirror: &Mirror) -> String {
-    cut(&format!("owner {} seq {}: {}", mirror.owner, mirror.seq, mirror.records), MOST_MESSAGE)
+    let place = if mirror.scope.is_empty() { String::new() } else { format!(" in {}", mirror.scope) };
+    cut(&format!("owner {} seq {}{place}: {}", mirror.owner, mirror.seq, mirror.records), MOST_MESSAGE)
 }
 
 /// Reads it back. Hostile until parsed: anybody who may write status can have written it.
@@ -288,10 +289,11 @@ pub fn parse_mirror(message: &str) -> Option<Mirror> {
         return None;
     }
     let (head, records) = message.split_once(": ").or_else(|| Some((message.strip_suffix(':')?, "")))?;
-    let (owner, seq) = head.strip_prefix("owner ")?.split_once(" seq ")?;
+    let (owner, rest) = head.strip_prefix("owner ")?.split_once(" seq ")?;
+    let (seq, scope) = rest.split_once(" in ").unwrap_or((rest, ""));
     let plain = !seq.is_empty() && seq.len() <= 20 && seq.bytes().all(|b| b.is_ascii_digit());
     let seq = plain.then(|| seq.parse().ok()).flatten()?;
-    Some(Mirror { owner: owner.parse().ok()?, seq, records: records.to_owned() })
+    Some(Mirror { owner: owner.parse().ok()?, seq, scope: scope.to_owned(), records: records.to_owned() })
 }
 
 /// The mirror of a controller in a list of conditions.

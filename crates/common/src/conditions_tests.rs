@@ -171,7 +171,7 @@ fn the_mirror_is_never_taken_off_and_never_goes_back() {
     let owner = OwnerId::from_bits([7; 16]);
     let with_seq = |seq| {
         let mut r = report(Progress::Done);
-        r.mirror = Some(Mirror { owner, seq, records: "vpc created v-1".into() });
+        r.mirror = Some(Mirror { owner, seq, scope: "acct-1/here".into(), records: "vpc created v-1".into() });
         r
     };
     let scene = Scene::new(CONTROLLER, 1, at(1));
@@ -184,7 +184,7 @@ fn the_mirror_is_never_taken_off_and_never_goes_back() {
 proptest! {
     #[test]
     fn a_mirror_comes_back_as_written(bits: [u8; 16], seq: u64, records in "[ -~]{0,200}") {
-        let mirror = Mirror { owner: OwnerId::from_bits(bits), seq, records };
+        let mirror = Mirror { owner: OwnerId::from_bits(bits), seq, scope: "acct/region".into(), records };
         prop_assert_eq!(parse_mirror(&format_mirror(&mirror)), Some(mirror));
     }
     #[test]
@@ -200,7 +200,8 @@ proptest! {
 
 #[test]
 fn a_long_mirror_is_bounded_and_still_read() {
-    let mirror = Mirror { owner: OwnerId::from_bits([1; 16]), seq: 3, records: "ü".repeat(9000) };
+    let mirror =
+        Mirror { owner: OwnerId::from_bits([1; 16]), seq: 3, scope: String::new(), records: "ü".repeat(9000) };
     let message = format_mirror(&mirror);
     assert!(message.len() <= MOST_MESSAGE);
     assert_eq!(parse_mirror(&message).unwrap().seq, 3);

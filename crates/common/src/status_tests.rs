@@ -43,7 +43,8 @@ fn owner(resource_version: &str) -> OwnerView {
     OwnerView { uid: "u".into(), resource_version: resource_version.into(), ..OwnerView::default() }
 }
 fn report(view: OwnerView, progress: Progress) -> Report {
-    let mirror = Some(Mirror { owner: OwnerId::from_bits([1; 16]), seq: 1, records: String::new() });
+    let mirror =
+        Some(Mirror { owner: OwnerId::from_bits([1; 16]), seq: 1, scope: String::new(), records: String::new() });
     Report {
         progress,
         view: Some(view),

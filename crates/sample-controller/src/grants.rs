@@ -1,11 +1,12 @@
 //! What this controller must be allowed to do at the API server: `doctor` asks for it, a test compares it with the shipped roles.
+use crate::names::CONTROLLER;
 use common::operator::doctor::Grant;
 
 const fn grant(group: &'static str, resource: &'static str, subresource: &'static str, verb: &'static str) -> Grant {
-    Grant { group, resource, subresource, verb, own_namespace: false }
+    Grant { group, resource, subresource, verb, name: "", own_namespace: false }
 }
-const fn at_home(group: &'static str, resource: &'static str, verb: &'static str) -> Grant {
-    Grant { group, resource, subresource: "", verb, own_namespace: true }
+const fn lease(verb: &'static str, name: &'static str) -> Grant {
+    Grant { group: "coordination.k8s.io", resource: "leases", subresource: "", verb, name, own_namespace: true }
 }
 
 const OURS: &str = "sample.custody.dev";
@@ -23,8 +24,9 @@ pub const GRANTS: &[Grant] = &[
     grant("events.k8s.io", "events", "", "create"),
     grant("events.k8s.io", "events", "", "patch"),
     // The UID of kube-system is the default installation id.
-    grant("", "namespaces", "", "get"),
-    at_home("coordination.k8s.io", "leases", "get"),
-    at_home("coordination.k8s.io", "leases", "create"),
-    at_home("coordination.k8s.io", "leases", "update"),
+    Grant { name: "kube-system", ..grant("", "namespaces", "", "get") },
+    lease("get", CONTROLLER),
+    lease("update", CONTROLLER),
+    // A create cannot be bound to a name.
+    lease("create", ""),
 ];

@@ -107,8 +107,8 @@ fn common_drain_seconds() -> u64 {
     text.trim_end_matches('s').parse().unwrap()
 }
 
-/// (group, resource with subresource, verb, in its own namespace only)
-type Right = (String, String, String, bool);
+/// (group, resource with subresource, verb, name of the one object, in its own namespace only)
+type Right = (String, String, String, String, bool);
 fn granted() -> BTreeSet<Right> {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(|it| it.as_str().unwrap().to_owned()).collect()
@@ -118,10 +118,11 @@ fn granted() -> BTreeSet<Right> {
     for (kind, own) in [("ClusterRole", false), ("Role", true)] {
         for role in of_kind(kind).iter().filter(controller) {
             for rule in role["rules"].as_array().unwrap() {
+                let name = texts(&rule["resourceNames"]).join(",");
                 for group in texts(&rule["apiGroups"]) {
                     for resource in texts(&rule["resources"]) {
                         for verb in texts(&rule["verbs"]) {
-                            rights.insert((group.clone(), resource.clone(), verb, own));
+                            rights.insert((group.clone(), resource.clone(), verb, name.clone(), own));
                         }
                     }
                 }
@@ -133,12 +134,13 @@ fn granted() -> BTreeSet<Right> {
 
 #[test]
 fn what_is_granted_is_what_is_used_without_wildcards_and_without_secrets() {
-    let needed = GRANTS.iter().map(|Grant { group, resource, subresource, verb, own_namespace }| {
+    let needed = GRANTS.iter().map(|Grant { group, resource, subresource, verb, name, own_namespace }| {
         let slash = if subresource.is_empty() { "" } else { "/" };
-        ((*group).to_owned(), format!("{resource}{slash}{subresource}"), (*verb).to_owned(), *own_namespace)
+        let resource = format!("{resource}{slash}{subresource}");
+        ((*group).to_owned(), resource, (*verb).to_owned(), (*name).to_owned(), *own_namespace)
     });
     assert_eq!(granted(), needed.collect());
-    for (group, resource, verb, _) in granted() {
+    for (group, resource, verb, ..) in granted() {
         assert!(![&group, &resource, &verb].iter().any(|text| text.contains('*')), "{group} {resource} {verb}");
         assert_ne!(resource, "secrets");
     }

@@ -40,6 +40,8 @@ pub enum Act {
     Lose,
     /// A backup of the object comes back: new uid, no status.
     RestoreBackup,
+    /// The newest version comes back: new uid, no status.
+    RestoreNewest,
     /// Pauses.
     Pause,
     /// Unpauses.
@@ -86,7 +88,7 @@ pub enum Act {
     MovePause,
     /// Move, step 2: a paused copy without status on the other server.
     MoveCopy,
-    /// Move, step 3: the source is marked for removal.
+    /// Move, step 3: the source is marked for removal and loses all other annotations.
     MoveMark,
     /// Move, step 4: the source loses finalizers and goes.
     MoveRemove,
@@ -200,9 +202,7 @@ impl Hands {
             }),
             Act::Rollback => self.rollback(world, &ledger, chance),
             Act::CutLedger => self.spoil(world, &ledger, |text| text.chars().take(text.len() / 2).collect()),
-            Act::NewerLedger => {
-                self.spoil(world, &ledger, |text| text.replacen("\"version\":1", "\"version\":99", 1))
-            }
+            Act::NewerLedger => self.spoil(world, &ledger, |text| text.replacen("\"version\":1", "\"version\":99", 1)),
             Act::SpoilOwnerId => self.spoil(world, &owner, |text| text.to_uppercase() + "Z"),
             Act::Repair => match self.repair.take() {
                 Some((name, value)) => self.annotate(world, 0, &key, &name, value),
@@ -218,7 +218,8 @@ impl Hands {
                         lost
                     })
             }
-            Act::RestoreBackup => self.restore(world, &ledger, chance),
+            Act::RestoreBackup => self.restore(world, &ledger, Some(chance)),
+            Act::RestoreNewest => self.restore(world, &ledger, None),
             Act::Pause => self.annotate(world, 0, &key, names::PAUSED, Some(String::new())),
             Act::Unpause => {
                 let a = self.annotate(world, 0, &key, names::PAUSED, None);
@@ -241,6 +242,8 @@ impl Hands {
                 s.cloud.allow_all();
                 true
             }),
+            // before the first ledger there is no account that would be the other one
+            Act::OtherAccount if object.is_none_or(|o| !o.view.annotations.contains_key(&ledger)) => false,
             Act::OtherAccount => world.sim.with(|s| {
                 s.evidence.harm.denied = true;
                 s.cloud.account("acct-2");
@@ -292,8 +295,12 @@ impl Hands {
             Act::MoveCopy => self.copy_to(world, OTHER, &key.1.clone(), true),
             Act::CopyManifest => self.copy_to(world, OTHER, &key.1.clone(), false),
             Act::CopyName => self.copy_to(world, 0, &format!("{}-copy", key.1), false),
+            // clusterctl replaces all annotations of the source
             Act::MoveMark => {
-                self.copy.is_some() && self.annotate(world, 0, &key, names::DELETE_FOR_MOVE, Some(String::new()))
+                self.copy.is_some()
+                    && self.edit(world, 0, &key, |o| {
+                        o.view.annotations = [(names::DELETE_FOR_MOVE.to_owned(), String::new())].into();
+                    })
             }
             Act::MoveRemove => {
                 self.copy.is_some() && {
@@ -321,7 +328,9 @@ impl Hands {
             }
             Act::TakeOwner => {
                 let id = self.copy.clone().and_then(|(server, key)| {
-                    world.sim.with(|s| s.servers[server].get(&key).and_then(|o| o.view.annotations.get(&owner).cloned()))
+                    world
+                        .sim
+                        .with(|s| s.servers[server].get(&key).and_then(|o| o.view.annotations.get(&owner).cloned()))
                 });
                 id.is_some_and(|id| self.ask_copy(world, id))
             }
@@ -344,9 +353,10 @@ impl Hands {
         let finalizer = names::finalizer(self.controller);
         world.sim.with(|s| {
             let held = s.servers[server].get(key).is_some_and(|o| o.view.finalizers.contains(&finalizer));
-            let known = s.servers[server].log.iter().any(|c| {
-                c.key == *key && c.object.as_ref().is_some_and(|o| o.view.finalizers.contains(&finalizer))
-            });
+            let known = s.servers[server]
+                .log
+                .iter()
+                .any(|c| c.key == *key && c.object.as_ref().is_some_and(|o| o.view.finalizers.contains(&finalizer)));
             if !held && known {
                 s.evidence.harm.owner = true;
             }
@@ -398,7 +408,8 @@ impl Hands {
         let key = self.key.clone();
         self.annotate(world, 0, &key, name, Some(how(&text)))
     }
-    fn restore(&self, world: &World, name: &str, chance: &mut Chance) -> bool {
+    fn restore(&self, world: &World, name: &str, chance: Option<&mut Chance>) -> bool {
+        let id = names::owner_id(self.controller);
         world.sim.with(|s| {
             if s.servers[0].get(&self.key).is_some() {
                 return false;
@@ -408,10 +419,15 @@ impl Hands {
                 .iter()
                 .filter(|c| c.key == self.key)
                 .filter_map(|c| c.object.as_deref())
-                .filter(|o| !o.view.deleting && o.view.annotations.contains_key(name))
+                .filter(|o| !o.view.deleting && o.view.annotations.get(name).is_some_and(|t| Ledger::parse(t).is_ok()))
+                .filter(|o| o.view.annotations.get(&id).is_none_or(|t| t.parse::<OwnerId>().is_ok()))
                 .cloned()
                 .collect();
-            let Some(mut object) = chance.pick(&old) else { return false };
+            let picked = match chance {
+                Some(chance) => chance.pick(&old),
+                None => old.last().cloned(),
+            };
+            let Some(mut object) = picked else { return false };
             object.view.conditions.clear();
             object.fields.clear();
             s.evidence.harm.ledger = true;
@@ -480,6 +496,9 @@ impl Hands {
             s.evidence.harm.hand = true;
             s.say(|| format!("  {}", thing.id));
             let now = s.now();
+            if act != Act::HandDelete {
+                s.evidence.touched.insert(thing.id.clone());
+            }
             match act {
                 Act::HandDelete => s.cloud.remove(now, &thing.id),
                 Act::HandUntag => s.cloud.retag(now, &thing.id, None),

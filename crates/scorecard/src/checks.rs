@@ -68,8 +68,8 @@ fn excuse(thing: &Truth, harm: Harm, s: &State, present: &BTreeSet<OwnerId>) -> 
     if harm.ledger && !marked {
         return Some("ledger hurt between create and tag of a kind not markable at create");
     }
-    if harm.hand && thing.mark().is_none_or(|m| !present.contains(&m.owner)) && s.evidence.kept.contains(&thing.id) {
-        return Some("mark taken off by hand: kept");
+    if s.evidence.touched.contains(&thing.id) && thing.mark().is_none_or(|m| !present.contains(&m.owner)) {
+        return Some("mark taken off by hand");
     }
     None
 }
@@ -94,9 +94,8 @@ pub fn at_rest(world: &World, when: &str, verdict: &mut Verdict) {
         }
         for (n, thing) in things.iter().enumerate().filter(|(_, t)| t.by_controller) {
             let Some(mark) = thing.mark() else { continue };
-            let same = |t: &&Truth| {
-                t.by_controller && t.mark().is_some_and(|m| m.owner == mark.owner && m.slot == mark.slot)
-            };
+            let same =
+                |t: &&Truth| t.by_controller && t.mark().is_some_and(|m| m.owner == mark.owner && m.slot == mark.slot);
             if things.iter().take(n).any(|t| same(&t)) && !paused && !harm.owner && present.contains(&mark.owner) {
                 verdict.violations.insert(format!("{when}: duplicate {}", thing.kind));
             }
@@ -182,9 +181,8 @@ fn justified(s: &State, o: &Standing, why: &str) -> bool {
         reason::EXISTS_UNOWNED => live().any(|t| {
             t.mark().is_none() && (!t.by_controller || harm.ledger || harm.given_up || harm.copied || harm.hand)
         }),
-        reason::OWNERSHIP_CONFLICT => {
-            live().any(|t| matches!(t.marks.last(), Some((_, mark)) if *mark != MarkSeen::Nothing && !o.claims.cover(mark)))
-        }
+        reason::OWNERSHIP_CONFLICT => live()
+            .any(|t| matches!(t.marks.last(), Some((_, mark)) if *mark != MarkSeen::Nothing && !o.claims.cover(mark))),
         reason::REFERENCE_LOST => harm.hand || adopted_gone(s, o),
         reason::RESOURCE_LOST => harm.hand,
         reason::RESOURCE_FAILED => true,

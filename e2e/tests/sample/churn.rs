@@ -65,7 +65,9 @@ impl<'a> Churn<'a> {
         let edited = self.stage.patch(name(owner), &json!({"spec": {"disks": disks, "machines": machines}})).await;
         // Somebody else may have finished deleting it.
         match edited {
-            Err(e2e::Error::Kube(error)) if matches!(&*error, kube::Error::Api(status) if status.is_not_found()) => Ok(()),
+            Err(e2e::Error::Kube(error)) if matches!(&*error, kube::Error::Api(status) if status.is_not_found()) => {
+                Ok(())
+            }
             other => other.map(drop),
         }
     }

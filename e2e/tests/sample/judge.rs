@@ -33,8 +33,11 @@ impl fmt::Display for Damage {
 
 /// Judges a cloud at rest. `ledgers` are those of all living owners, by name.
 pub(crate) fn judge(things: &[Thing], ledgers: &BTreeMap<String, Ledger>) -> Damage {
-    let recorded: BTreeSet<&str> =
-        ledgers.values().flat_map(|ledger| ledger.records.values()).filter_map(|r| r.id().map(String::as_str)).collect();
+    let recorded: BTreeSet<&str> = ledgers
+        .values()
+        .flat_map(|ledger| ledger.records.values())
+        .filter_map(|r| r.id().map(String::as_str))
+        .collect();
     let living: Vec<&Thing> = things.iter().filter(|thing| thing.exists()).collect();
     let ours = || living.iter().filter(|thing| thing.is_ours());
     let mut slots: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
@@ -45,8 +48,15 @@ pub(crate) fn judge(things: &[Thing], ledgers: &BTreeMap<String, Ledger>) -> Dam
     }
     let ids: BTreeSet<&str> = living.iter().map(|thing| thing.id.as_str()).collect();
     Damage {
-        doubled: slots.iter().filter(|(_, ids)| ids.len() > 1).map(|((o, s), ids)| format!("{o} {s}: {ids:?}")).collect(),
-        orphaned: ours().filter(|t| !recorded.contains(t.id.as_str())).map(|t| format!("{} {}", t.kind, t.id)).collect(),
+        doubled: slots
+            .iter()
+            .filter(|(_, ids)| ids.len() > 1)
+            .map(|((o, s), ids)| format!("{o} {s}: {ids:?}"))
+            .collect(),
+        orphaned: ours()
+            .filter(|t| !recorded.contains(t.id.as_str()))
+            .map(|t| format!("{} {}", t.kind, t.id))
+            .collect(),
         lost: recorded.iter().filter(|id| !ids.contains(*id)).map(|id| (*id).to_owned()).collect(),
         harmed: things.iter().filter(|t| !t.is_ours() && !t.exists()).map(|t| t.id.clone()).collect(),
     }

@@ -47,7 +47,9 @@ async fn story() -> Result<()> {
     let ledger = sum(&requests, |r| r.writes() && r.resource == OWNERS && r.subresource.is_empty());
     let status = sum(&requests, |r| r.writes() && r.resource == OWNERS && r.subresource == "status");
     assert_eq!(ledger, 6, "{}", shown(&requests));
-    println!("\nSEEN: one owner of 5 pieces: 5 creates and 1 mark in the cloud, {ledger} ledger writes, {status} status writes");
+    println!(
+        "\nSEEN: one owner of 5 pieces: 5 creates and 1 mark in the cloud, {ledger} ledger writes, {status} status writes"
+    );
     // given two more, all of them at rest
     for name in ["two", "three"] {
         stage.create(name, &one_of_each()).await?;
@@ -68,7 +70,10 @@ async fn story() -> Result<()> {
     assert_eq!(calls.values().sum::<u64>(), lists, "{calls:?}");
     let most = KINDS * (lasting.as_secs() / 2 + 2);
     assert!(lists > 0 && lists <= most, "{lists} lists in {lasting:?}: {calls:?}");
-    println!("\nSEEN: 3 owners at rest for {lasting:?}: {}; {lists} shared lists in the cloud, 0 writes", shown(&requests));
+    println!(
+        "\nSEEN: 3 owners at rest for {lasting:?}: {}; {lists} shared lists in the cloud, 0 writes",
+        shown(&requests)
+    );
     stage.delete_all().await?;
     assert!(controller.stop(GRACE).await?.success());
     stage.clear().await

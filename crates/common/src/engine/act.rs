@@ -179,6 +179,13 @@ impl<'a> Pass<'a> {
                     let renewed = matches!(learned.records.get(&slot), Some(Record::Intended { attempt: 2.., .. }));
                     if !renewed || !engine.rules.apply(Rule::StrikeFreshOnly) {
                         learned.records.remove(&slot);
+                    } else if let (
+                        Fault::Terminal { .. } | Fault::Denied(_),
+                        Some(Record::Intended { token: Some(token), .. }),
+                    ) = (&why, learned.records.get(&slot))
+                    {
+                        // the refusal says nothing about earlier attempts, but the token is of no more use
+                        engine.memory.refuse(&self.view.uid, &slot, token.clone(), self.now());
                     }
                     fault.get_or_insert(why);
                 }

@@ -174,7 +174,7 @@ impl Table<'_> {
                 self.rules.apply(Rule::UpIntend);
                 Up::Intend
             }
-            Some(Record::Intended { token: Some(_), params, .. }) if *params == draft.hash() => {
+            Some(Record::Intended { token: Some(_), params, .. }) if *params == draft.hash() && !sight.refused => {
                 self.rules.apply(Rule::UpRenew);
                 Up::Renew
             }

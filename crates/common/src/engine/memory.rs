@@ -16,10 +16,14 @@ pub(crate) struct OwnerMemory {
     records: HashMap<(Slot, Record), Boot>,
     /// First sight of each removal now in the ledger.
     removals: HashMap<Removal, Boot>,
+    /// Tokens that the cloud refused for good: sending them again is of no use.
+    refused: HashMap<Slot, String>,
     /// Highest seq seen.
     pub(crate) seq: u64,
     /// The owner id.
     pub(crate) owner: Option<OwnerId>,
+    /// The scope its ledger was written for.
+    pub(crate) scope: String,
 }
 
 /// All owners of this process.
@@ -63,6 +67,7 @@ impl Memory {
     pub(crate) fn notice(&self, uid: &str, owner: OwnerId, ledger: &Ledger, now: Boot) {
         self.with(uid, now, |m| {
             m.owner = Some(owner);
+            m.scope.clone_from(&ledger.scope);
             m.seq = m.seq.max(ledger.seq);
             let old = std::mem::take(&mut m.records);
             for (slot, record) in &ledger.records {
@@ -75,6 +80,15 @@ impl Memory {
                 m.removals.insert(removal.clone(), old.get(removal).copied().unwrap_or(now));
             }
         });
+    }
+    /// The cloud refused this token for good.
+    pub(crate) fn refuse(&self, uid: &str, slot: &Slot, token: String, now: Boot) {
+        self.with(uid, now, |m| drop(m.refused.insert(slot.clone(), token)));
+    }
+    /// Did the cloud refuse the token of this record for good?
+    pub(crate) fn refused(&self, uid: &str, slot: &Slot, record: Option<&Record>, now: Boot) -> bool {
+        let Some(Record::Intended { token: Some(token), .. }) = record else { return false };
+        self.with(uid, now, |m| m.refused.get(slot) == Some(token))
     }
     /// What makes two records the same: everything.
     fn sameness(&self, record: &Record) -> Record {

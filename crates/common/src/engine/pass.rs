@@ -92,9 +92,12 @@ impl Engine {
         let text = view.annotations.get(&names::owner_id(self.settings.controller));
         text.map(|t| t.parse().map_err(|e: crate::identity::InvalidOwnerId| e.to_string())).transpose()
     }
+    fn mirrored(&self, view: &OwnerView) -> Option<Mirror> {
+        crate::conditions::mirror_in(&view.conditions, self.settings.controller)
+    }
     /// Owner id and seq as status mirrors them.
     pub(crate) fn mirror_of(&self, view: &OwnerView) -> Option<(OwnerId, u64)> {
-        crate::conditions::mirror_in(&view.conditions, self.settings.controller).map(|m| (m.owner, m.seq))
+        self.mirrored(view).map(|m| (m.owner, m.seq))
     }
     pub(crate) fn has_finalizer(&self, view: &OwnerView) -> bool {
         view.finalizers.contains(&names::finalizer(self.settings.controller))
@@ -256,7 +259,7 @@ impl Pass<'_> {
     /// A listing, dated by when it was sent.
     pub(crate) async fn list(&self, freshness: Freshness) -> Result<Listing, Over> {
         let mut listing = self.estate.list(freshness).await?;
-        if !self.engine.rules.on(Rule::ListingDatedBySending) {
+        if self.now() > listing.sent && !self.engine.rules.apply(Rule::ListingDatedBySending) {
             listing.sent = self.now();
         }
         Ok(listing)
@@ -267,7 +270,9 @@ impl Pass<'_> {
         let settle = self.engine.settings.timing.settle();
         let trusted = self.engine.memory.of(&self.view.uid, self.now()).trusted_from;
         let scope = self.estate.scope().await?;
-        let listing = self.list(Freshness::SentAfter(trusted.minus(settle))).await?;
+        // one list serves all owners that came before it was sent; a doubt is settled by one sent after settle
+        let since = if self.now() < trusted { trusted.minus(settle) } else { trusted };
+        let listing = self.list(Freshness::SentAfter(since)).await?;
         let in_place = |m: &MarkSeen| matches!(m, MarkSeen::Whole(m) if m.place == self.place);
         let before: Vec<_> = listing
             .things
@@ -343,9 +348,15 @@ impl Pass<'_> {
     /// An empty ledger under the known owner id; ids of the old one stay as hints, which every rule checks by id and mark.
     async fn rebuild(&mut self, facts: &Facts, owner: OwnerId) -> Result<Progress, Over> {
         let engine = self.engine;
-        let scope = match &facts.ledger {
-            Some(old) if !old.scope.is_empty() => old.scope.clone(),
-            _ => self.estate.scope().await?,
+        // what is left of the former ledger says for which account it was; the credentials may be wrong just now
+        let remembered = [
+            facts.ledger.as_ref().map(|l| l.scope.clone()),
+            engine.mirrored(&self.view).map(|m| m.scope),
+            Some(engine.memory.of(&self.view.uid, self.now()).scope),
+        ];
+        let scope = match remembered.into_iter().flatten().find(|s| !s.is_empty()) {
+            Some(scope) => scope,
+            None => self.estate.scope().await?,
         };
         let mut ledger = Ledger::empty(&self.view.uid, &self.place, engine.next_writer());
         ledger.scope = scope;
@@ -381,7 +392,8 @@ impl Pass<'_> {
         };
         let mut parts: Vec<String> = ledger.records.iter().map(|(s, r)| format!("{s}={}", word(r))).collect();
         parts.extend(ledger.removing.iter().map(|r| format!("removing {}={}", r.slot, r.id)));
-        self.report.mirror = Some(Mirror { owner, seq: ledger.seq, records: parts.join(" ") });
+        let scope = ledger.scope.clone();
+        self.report.mirror = Some(Mirror { owner, seq: ledger.seq, scope, records: parts.join(" ") });
         self.report.ids = ledger.records.iter().filter_map(|(s, r)| Some((s.clone(), r.id()?.clone()))).collect();
     }
 
@@ -401,9 +413,17 @@ impl Pass<'_> {
     }
 }
 
-/// What of an old ledger may be believed until seen otherwise: ids. An intent may be long over.
+/// What of an old ledger may be believed until seen otherwise: ids. An intent may be long over, so its token is not sent
+/// again; but of a kind that cannot be marked at create it is the only trace.
 pub(crate) fn hints(old: &Ledger) -> std::collections::BTreeMap<crate::identity::Slot, Record> {
-    old.records.iter().filter(|(_, r)| r.id().is_some()).map(|(s, r)| (s.clone(), r.clone())).collect()
+    let kept = old.records.iter().filter(|(_, r)| r.id().is_some() || r.key().is_some());
+    let mut hints: std::collections::BTreeMap<_, _> = kept.map(|(s, r)| (s.clone(), r.clone())).collect();
+    for record in hints.values_mut() {
+        if let Record::Intended { token, .. } = record {
+            *token = None;
+        }
+    }
+    hints
 }
 fn elsewhere(from: &Place) -> String {
     format!(

@@ -64,6 +64,8 @@ pub struct Mirror {
     pub owner: OwnerId,
     /// The ledger's seq.
     pub seq: u64,
+    /// The account or project, and region, that the ledger was written for; empty if unknown.
+    pub scope: String,
     /// One line for people: what is recorded.
     pub records: String,
 }

@@ -78,6 +78,8 @@ pub struct Sight {
     pub trusted: bool,
     /// "Unmarked" on the recorded id counts.
     pub settled: bool,
+    /// The cloud refused the token of the open intent for good: it is left to settle.
+    pub refused: bool,
 }
 
 /// Sorts a listing for one slot. `key` is the natural key the piece wants or has.
@@ -96,6 +98,7 @@ pub fn sort(
         recorded: Recorded::NoId,
         trusted: false,
         settled: false,
+        refused: false,
     };
     let leaving = |id: &str| ledger.removing.iter().any(|r: &Removal| r.slot == *slot && r.id == id);
     let elsewhere = |id: &str| ledger.records.iter().any(|(s, r)| s != slot && r.id().is_some_and(|i| i == id));

@@ -68,6 +68,7 @@ impl Pass<'_> {
         let mut sight = sight::sort(&me, listing, ledger, kind, slot, key);
         let trusted_from = self.engine.memory.trusted_from(&self.view.uid, slot, record, self.now());
         sight.trusted = listing.sent >= trusted_from;
+        sight.refused = self.engine.memory.refused(&self.view.uid, slot, record, self.now());
         if let Some(id) = record.and_then(Record::id) {
             let thing = Thing { slot: slot.clone(), id: id.clone() };
             (sight.recorded, sight.settled) = self.recorded(&me, listing, answers, &thing, trusted_from);
@@ -88,7 +89,15 @@ impl Pass<'_> {
         let thing = Thing { slot: removal.slot.clone(), id: removal.id.clone() };
         let me = self.identity(owner, ledger);
         let (recorded, settled) = self.recorded(&me, listing, answers, &thing, trusted_from);
-        Sight { ours: Vec::new(), unmarked: Vec::new(), foreign: None, recorded, trusted: settled, settled }
+        Sight {
+            ours: Vec::new(),
+            unmarked: Vec::new(),
+            foreign: None,
+            recorded,
+            trusted: settled,
+            settled,
+            refused: false,
+        }
     }
 
     fn recorded(

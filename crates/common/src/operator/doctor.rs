@@ -55,6 +55,8 @@ pub struct Grant {
     pub subresource: &'static str,
     /// Verb.
     pub verb: &'static str,
+    /// Only on the object of this name; empty for all.
+    pub name: &'static str,
     /// Only in the controller's own namespace.
     pub own_namespace: bool,
 }
@@ -109,6 +111,7 @@ pub async fn access(client: &Client, grants: &[Grant], watched: Option<&str>, ow
             resource: text(grant.resource),
             subresource: text(grant.subresource),
             verb: text(grant.verb),
+            name: text(grant.name),
             namespace: namespace.map(str::to_owned),
             ..ResourceAttributes::default()
         };
@@ -117,7 +120,8 @@ pub async fn access(client: &Client, grants: &[Grant], watched: Option<&str>, ow
             ..SelfSubjectAccessReview::default()
         };
         let slash = if grant.subresource.is_empty() { "" } else { "/" };
-        let what = format!("API server: {} {}{slash}{}", grant.verb, grant.resource, grant.subresource);
+        let what = format!("API server: {} {}{slash}{} {}", grant.verb, grant.resource, grant.subresource, grant.name);
+        let what = what.trim_end();
         checks.push(match api.create(&PostParams::default(), &review).await {
             Ok(reply) if reply.status.as_ref().is_some_and(|status| status.allowed) => {
                 Check::new(Health::Good, what, "")

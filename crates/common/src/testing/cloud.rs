@@ -27,6 +27,10 @@ pub struct Truth {
     pub marks: Vec<(Millis, MarkSeen)>,
     /// When it was made.
     pub born: Millis,
+    /// Its kind is marked in the create call.
+    pub marked_at_create: bool,
+    /// Its attributes, hashed as a sighting's are.
+    pub params: Option<String>,
 }
 impl Truth {
     /// What its tags say now.
@@ -108,6 +112,8 @@ pub trait SimCloud: Any + Send {
     fn deny(&mut self, permission: &str);
     /// All permissions are given back.
     fn allow_all(&mut self);
+    /// How many calls were refused for lack of a permission.
+    fn refusals(&self) -> u64;
     /// The credentials belong to this account from now on.
     fn account(&mut self, name: &str);
     /// How far answers are behind from now on.

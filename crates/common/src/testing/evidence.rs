@@ -2,11 +2,13 @@
 use super::calendar::Millis;
 use super::cloud::{Deed, Truth};
 use super::server::{Key, Server};
-use super::sim::State;
-use crate::identity::{MarkSeen, OwnerId, Place, Then};
-use crate::ledger::{Id, Ledger};
+use super::sim::{State, date_of};
+use crate::identity::{Mark, MarkSeen, OwnerId, Place, Then};
+use crate::ledger::{Id, Ledger, Record};
 use crate::names;
+use jiff::Timestamp;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// What users did that the known residue of the protocol rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct Evidence {
     pub residue: BTreeSet<String>,
     /// Things that a controller said it leaves in place.
     pub kept: BTreeSet<Id>,
+    /// Things whose mark somebody changed by hand.
+    pub touched: BTreeSet<Id>,
     /// What users did.
     pub harm: Harm,
     /// Things made by controllers.
@@ -53,6 +57,8 @@ pub struct Evidence {
     pub kind: &'static str,
     /// Longer than anything can stay unseen.
     pub settle: Millis,
+    /// Start window and call together: how long after its listing an intent can make something.
+    pub reach: Duration,
 }
 
 /// What an owner can call its own: by everything its object ever said.
@@ -64,6 +70,8 @@ pub struct Claims {
     pub places: BTreeSet<Place>,
     /// Ids in its ledgers.
     pub recorded: BTreeSet<Id>,
+    /// Intents in its ledgers: dates of their listings and what they asked for.
+    pub intents: BTreeSet<(Timestamp, String)>,
 }
 impl Claims {
     /// Of the object with this name on this server, and its predecessors.
@@ -76,6 +84,10 @@ impl Claims {
             if let Some(Ok(ledger)) = object.view.annotations.get(&ledger).map(|t| Ledger::parse(t)) {
                 claims.places.extend(ledger.from);
                 claims.recorded.extend(ledger.records.values().filter_map(|r| r.id().cloned()));
+                claims.intents.extend(ledger.records.values().filter_map(|r| match r {
+                    Record::Intended { listed, params, .. } => Some((*listed, params.clone())),
+                    _ => None,
+                }));
                 claims.recorded.extend(ledger.removing.into_iter().map(|r| r.id));
             }
         }
@@ -84,6 +96,17 @@ impl Claims {
     /// Could this mark be ours?
     pub fn cover(&self, mark: &MarkSeen) -> bool {
         matches!(mark, MarkSeen::Whole(m) if self.ids.contains(&m.owner) && self.places.contains(&m.place))
+    }
+    /// Could an intent have made this stranger's thing, by everything that a controller can see? Dates are whole seconds.
+    pub fn could_have_made(&self, thing: &Truth, reach: Duration) -> bool {
+        let second = Duration::from_secs(1);
+        let born = date_of(thing.born);
+        !thing.marked_at_create
+            && self.intents.iter().any(|(listed, params)| {
+                let until = listed.checked_add(reach + second).unwrap_or(Timestamp::MAX);
+                let from = listed.checked_sub(second).unwrap_or(Timestamp::MIN);
+                from <= born && born <= until && thing.params.as_ref() == Some(params)
+            })
     }
     /// Was a delete of this thing right, given the marks it carried lately?
     pub fn may_delete(&self, thing: &Truth, since: Millis) -> bool {
@@ -119,26 +142,39 @@ impl State {
     }
     fn judge_create(&mut self, new: &Truth) {
         let Some(mark) = new.mark() else { return };
-        let twice = self.cloud.truth().into_iter().any(|old| {
-            let same = |m: &crate::identity::Mark| m.owner == mark.owner && m.slot == mark.slot;
+        let others: Vec<Truth> = self.cloud.truth().into_iter().filter(|old| {
+            let same = |m: &Mark| m.owner == mark.owner && m.slot == mark.slot;
             old.id != new.id && old.live && old.by_controller && old.mark().is_some_and(same)
-        });
-        if twice {
-            let (kind, harm) = (new.kind.clone(), self.evidence.harm);
-            self.say(|| format!("TWICE {} {}", new.kind, new.id));
-            if harm.ledger {
-                self.evidence.residue.insert(format!("{kind} created twice after its ledger was hurt"));
-            } else {
-                self.evidence.violations.insert(format!("{kind} created twice"));
-            }
+        }).collect();
+        if others.is_empty() {
+            return;
         }
+        self.say(|| format!("TWICE {} {}", new.kind, new.id));
+        let elsewhere = others.iter().all(|old| old.mark().is_some_and(|m| m.place != mark.place));
+        let harm = self.evidence.harm;
+        let kind = &new.kind;
+        let line = match () {
+            () if harm.copied && elsewhere => format!("{kind} made by an owner and by its copy, both of them served"),
+            () if harm.ledger => format!("{kind} created twice after its ledger was hurt"),
+            () => {
+                self.evidence.violations.insert(format!("{kind} created twice"));
+                return;
+            }
+        };
+        self.evidence.residue.insert(line);
     }
     fn judge_delete(&mut self, thing: &Truth) {
         let Some((server, key)) = self.acting_for() else { return };
         let Some(server) = self.servers.get(server) else { return };
         let claims = Claims::of(server, &key, self.evidence.controller, self.evidence.kind);
         let since = self.now().saturating_sub(self.evidence.settle);
-        if !claims.may_delete(thing, since) {
+        if claims.may_delete(thing, since) {
+            return;
+        }
+        if !thing.by_controller && claims.could_have_made(thing, self.evidence.reach) {
+            let line = format!("a stranger's equal {} born inside the inference window deleted", thing.kind);
+            self.evidence.residue.insert(line);
+        } else {
             let whose = if thing.by_controller { "another owner's" } else { "a stranger's" };
             let line = format!("{whose} {} deleted", thing.kind);
             self.say(|| format!("FOREIGN DELETE {line}: {thing:?}"));

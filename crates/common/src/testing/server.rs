@@ -37,6 +37,8 @@ pub struct Server {
     pub log: Vec<Change>,
     /// Writes by controllers that changed something.
     pub writes: u64,
+    /// Those of them that changed status.
+    pub status_writes: u64,
     /// How many entries of the log the watches have been told of.
     pub announced: usize,
     objects: BTreeMap<Key, Arc<Object>>,
@@ -51,6 +53,7 @@ impl Server {
             installation: installation.into(),
             log: Vec::new(),
             writes: 0,
+            status_writes: 0,
             announced: 0,
             objects: BTreeMap::new(),
             prefix: prefix.into(),
@@ -175,6 +178,7 @@ impl Server {
         if let Value::Object(fields) = fields {
             merge(&mut new.fields, fields);
         }
+        self.status_writes += u64::from(new != *old);
         self.finish(&old, new)
     }
 }

@@ -4,7 +4,7 @@ use super::chance::Chance;
 use super::cloud::SimCloud;
 use super::evidence::Evidence;
 use super::server::{Key, Server};
-use super::watch::{Cache, WatchWeather};
+use super::watch::{Cache, StaleStart, WatchWeather};
 use super::wire::Wire;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeSet;
@@ -34,6 +34,8 @@ pub enum Signal {
     Look(ProcessId),
     /// The process may run again.
     Thaw(ProcessId),
+    /// The processes of server 0 are replaced by one with an old cache.
+    StartStale(StaleStart),
     /// The process stands still for so long.
     Freeze(ProcessId, Millis),
 }
@@ -56,10 +58,14 @@ pub struct ProcessState {
     pub alive: bool,
     /// Not polled before this time.
     pub frozen_until: Millis,
+    /// No event reaches it before this time.
+    pub deaf_until: Millis,
     /// Its next call is never made.
     pub doomed: bool,
     /// Its machine booted this long before the history began.
     pub booted: Duration,
+    /// What its boot-time clock said last.
+    pub last_read: Duration,
     /// How far its wall clock is off.
     pub skew: SignedDuration,
     /// What its watch has shown it.

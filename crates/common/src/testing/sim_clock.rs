@@ -29,8 +29,11 @@ pub fn millis(duration: Duration) -> Millis {
 impl Clock for SimClock {
     fn boot(&self) -> Boot {
         self.sim.with(|s| {
-            let booted = s.processes.get(self.process).map_or(Duration::ZERO, |p| p.booted);
-            Boot(booted + Duration::from_millis(s.now()))
+            let now = Duration::from_millis(s.now());
+            let Some(p) = s.processes.get_mut(self.process) else { return Boot(now) };
+            // Never the same moment twice: what compares two readings for equality must fail here as it would outside.
+            p.last_read = (p.booted + now).max(p.last_read + Duration::from_nanos(1));
+            Boot(p.last_read)
         })
     }
     fn wall(&self) -> Timestamp {

@@ -1,4 +1,5 @@
 //! A user of the engine, as the simulator drives it. Every controller adds itself to the scorecard by implementing this.
+use super::calendar::Millis;
 use super::chance::Chance;
 use super::cloud::{Lags, SimCloud, SimTransport, Twin};
 use super::server::Object;
@@ -9,6 +10,9 @@ use crate::engine::fence::Fence;
 use crate::engine::owner::OwnerApi;
 use crate::engine::report::Report;
 use crate::engine::rules::Rulebook;
+use crate::identity::Mark;
+use crate::ledger::Id;
+use crate::operator::Found;
 use crate::random::Random;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -106,4 +110,12 @@ pub trait Subject: Send + Sync + 'static {
     fn start(&self, surroundings: Surroundings) -> Arc<dyn Controller>;
     /// The pieces of a spec that should be there when all is well: slots.
     fn wanted(&self, spec: &Value) -> Vec<String>;
+    /// How many pieces of a spec cannot be marked in the create call.
+    fn marked_later(&self, spec: &Value) -> usize;
+    /// Everything an audit would find, without any lag.
+    fn found(&self, cloud: &dyn SimCloud) -> Vec<Found>;
+    /// Puts `count` things of every kind into the cloud as a dead owner would have left them; returns their ids.
+    fn plant_orphans(&self, cloud: &mut dyn SimCloud, now: Millis, mark: &Mark, count: u64) -> Vec<Id>;
+    /// Is this call a list that all owners share?
+    fn is_shared_list(&self, label: &str) -> bool;
 }

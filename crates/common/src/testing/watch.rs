@@ -64,6 +64,20 @@ pub struct WatchWeather {
     pub trouble: u64,
     /// Events with a fate of their own, by index in the log of server 0.
     pub twists: BTreeMap<usize, EventFate>,
+    /// Nothing goes wrong any more: what was on its way alone or for a second time is thrown away.
+    pub calmed: bool,
+    /// When server 0 has seen so many changes, its processes are replaced by one with an old cache.
+    pub stale_start: Option<StaleStart>,
+}
+/// A process that begins with an old list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StaleStart {
+    /// After so many changes of the server.
+    pub at: usize,
+    /// It has seen so many of them.
+    pub seen: usize,
+    /// It sees the others only so much later.
+    pub late: Millis,
 }
 impl WatchWeather {
     /// Nothing goes wrong from here on.
@@ -71,6 +85,7 @@ impl WatchWeather {
         self.lag = (5, 5);
         self.trouble = 0;
         self.twists.clear();
+        self.calmed = true;
     }
 }
 
@@ -81,6 +96,9 @@ impl State {
             let Some(server) = self.servers.get_mut(number) else { continue };
             let (from, to) = (server.announced, server.log.len());
             server.announced = to;
+            if number == 0 && self.watches.stale_start.is_some_and(|stale| to >= stale.at) {
+                self.signals.extend(self.watches.stale_start.take().map(Signal::StartStale));
+            }
             for index in from..to {
                 let watchers: Vec<ProcessId> =
                     (0..self.processes.len()).filter(|p| self.watches_server(*p, number)).collect();
@@ -94,7 +112,8 @@ impl State {
         self.processes.get(process).is_some_and(|p| p.alive && p.server == server)
     }
     fn send_event(&mut self, process: ProcessId, index: usize, server: usize) {
-        let lag = self.chance.between(self.watches.lag.0, self.watches.lag.1);
+        let deaf = self.processes.get(process).map_or(0, |p| p.deaf_until).saturating_sub(self.now());
+        let lag = self.chance.between(self.watches.lag.0, self.watches.lag.1).max(deaf);
         let fate = match self.watches.twists.get(&index) {
             Some(fate) if server == 0 => *fate,
             _ if self.chance.one_in(self.watches.trouble) => {
@@ -131,6 +150,9 @@ impl State {
         }
     }
     fn deliver(&mut self, process: ProcessId, index: usize, alone: bool) {
+        if alone && self.watches.calmed {
+            return;
+        }
         let State { processes, servers, .. } = self;
         let Some(p) = processes.get_mut(process).filter(|p| p.alive) else { return };
         let Some(server) = servers.get(p.server) else { return };

@@ -6,7 +6,7 @@ use super::server::{Key, Object, Server};
 use super::sim::{Happening, ProcessId, ProcessState, Signal, Sim, State};
 use super::sim_clock::{SimClock, millis};
 use super::subject::{Subject, Surroundings};
-use super::watch::Cache;
+use super::watch::{Cache, StaleStart};
 use super::{SimApi, SimTransport, cloud::Lags};
 use crate::engine::fence::Open;
 use crate::engine::owner::OwnerView;
@@ -62,16 +62,17 @@ impl World {
         state.evidence.controller = subject.controller();
         state.evidence.kind = subject.kind();
         state.evidence.settle = millis(subject.timing().settle());
+        state.evidence.reach = subject.timing().window + subject.timing().call;
         let order = state.chance.fork();
         World { sim: Sim::new(state), subject, processes: Vec::new(), beginning, order, crashes: 0 }
     }
     /// Starts a process on this server, with a cache listed now.
     pub fn spawn(&mut self, server: usize) -> ProcessId {
         let length = self.sim.with(|s| s.servers.get(server).map_or(0, |x| x.log.len()));
-        self.spawn_at(server, length)
+        self.spawn_at(server, length, 0)
     }
-    /// Starts a process whose first list is as old as the first `length` changes of the server.
-    pub fn spawn_at(&mut self, server: usize, length: usize) -> ProcessId {
+    /// Starts a process whose first list is as old as the first `length` changes of the server; it hears of the others `late`.
+    pub fn spawn_at(&mut self, server: usize, length: usize, late: Millis) -> ProcessId {
         let (id, random, timeout) = self.sim.with(|s| {
             let cache = s.servers.get(server).map(|x| Cache::listed(x, length)).unwrap_or_default();
             let changed: BTreeSet<Key> = cache.keys().cloned().collect();
@@ -80,8 +81,10 @@ impl World {
                 server,
                 alive: true,
                 frozen_until: 0,
+                deaf_until: s.now() + late,
                 doomed: false,
                 booted,
+                last_read: Duration::ZERO,
                 skew: SignedDuration::ZERO,
                 cache,
                 changed,
@@ -91,7 +94,7 @@ impl World {
             let newest = s.servers.get(server).map_or(0, |x| x.log.len());
             if length < newest {
                 let lag = s.chance.between(s.watches.lag.0, s.watches.lag.1);
-                s.book(lag, move |s| s.relist(id));
+                s.book(lag.max(late), move |s| s.relist(id));
             }
             s.signals.push(Signal::Look(id));
             (id, s.chance.bits(), millis(self.subject.timing().call))
@@ -146,6 +149,14 @@ impl World {
         });
         self.processes.retain(|p| p.id != id);
     }
+    fn start_stale(&mut self, stale: StaleStart) {
+        let old: Vec<ProcessId> =
+            self.sim.with(|s| (0..s.processes.len()).filter(|p| s.processes[*p].server == 0).collect());
+        for id in old {
+            self.stop(id);
+        }
+        self.spawn_at(0, stale.seen, stale.late);
+    }
     /// A process stands still for a while, in the middle of whatever it does; its clocks go on.
     pub fn freeze(&mut self, id: ProcessId, lasts: Millis) {
         self.sim.with(|s| {
@@ -192,6 +203,7 @@ impl World {
                         doomed.push(id);
                     }
                     Signal::Freeze(id, lasts) => self.freeze(id, lasts),
+                    Signal::StartStale(stale) => self.start_stale(stale),
                     Signal::Look(id) | Signal::Thaw(id) => {
                         if let Some(p) = self.processes.iter_mut().find(|p| p.id == id) {
                             p.look(&self.sim);

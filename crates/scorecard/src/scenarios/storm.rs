@@ -109,9 +109,9 @@ fn draw_script(force: Force, shared: bool, chance: &mut Chance) -> Script {
                 Act::RightAccount,
                 Act::NoQuota,
                 Act::FixBuilds,
+                Act::RestoreBackup,
                 Act::PeerOff,
                 Act::Repair,
-                Act::RestoreBackup,
             ]);
         }
         Force::Moves => moves(&mut script, shared, chance),
@@ -164,8 +164,7 @@ const USERS: &[Act] = &[
 ];
 
 fn moves(script: &mut Script, shared: bool, chance: &mut Chance) {
-    let steps =
-        [Act::MovePause, Act::MoveCopy, Act::MoveMark, Act::MoveRemove, Act::MoveUnpause, Act::TakePlace];
+    let steps = [Act::MovePause, Act::MoveCopy, Act::MoveMark, Act::MoveRemove, Act::MoveUnpause, Act::TakePlace];
     match chance.below(if shared { 4 } else { 8 }) {
         0 | 1 => {
             // a move, perhaps broken off and finished later
@@ -214,9 +213,8 @@ fn storm(world: &mut World, hands: &mut Hands, acts: &[Act], settle: Millis, cha
     let near = chance.one_in(2);
     for act in acts {
         if near {
-            let writes = |s: &common::testing::State| {
-                s.wire.count(Target::Cloud, true) + s.wire.count(Target::Api, true)
-            };
+            let writes =
+                |s: &common::testing::State| s.wire.count(Target::Cloud, true) + s.wire.count(Target::Api, true);
             let wanted = world.sim.with(|s| writes(s)) + 1 + chance.below(6);
             let limit = world.sim.now() + 3 * settle;
             world.run_while(limit, |s| writes(s) >= wanted);

@@ -42,11 +42,17 @@ impl Stage {
         let launch = Launch::controller(cluster, &account, CONTROLLER, CONTROLLER)?
             .arg(format!("--cloud-url={}", cloud.url()))
             .arg(format!("--token-file={}", token.display()));
-        // The emulated cloud is quick and shows everything at once: shorter times make a shorter story, settle is 22 s.
-        let launch = ["--call-timeout-seconds=5", "--list-lag-seconds=2", "--list-interval-seconds=2"]
-            .into_iter()
-            .chain(["--lease-duration=12s", "--renew-deadline=6s", "--retry-period=1s"])
-            .fold(launch, Launch::arg);
+        // The emulated cloud is quick and shows everything at once: shorter times make a shorter story, settle is 17 s.
+        let launch =
+            ["--start-window-seconds=5", "--call-timeout-seconds=5", "--list-lag-seconds=2", "--poll-seconds=2"]
+                .into_iter()
+                .chain([
+                    "--list-interval-seconds=2",
+                    "--lease-duration=12s",
+                    "--renew-deadline=6s",
+                    "--retry-period=1s",
+                ])
+                .fold(launch, Launch::arg);
         let mut controller = launch.start()?;
         controller.wait_ready(PATIENCE).await?;
         let namespace = TemporaryNamespace::create(cluster, "demo").await?;

@@ -48,7 +48,9 @@ async fn prune(stage: &mut Stage, wanted: usize) -> Result<()> {
     stage.drop_machine("shop", "db").await?;
     stage.wait_ready("shop").await?;
     let after = living(stage).await?;
-    let pruned: Vec<&Thing> = before.iter().filter(|thing| after.iter().all(|other| other.id != thing.id)).collect();
+    let all = things(&stage.cloud).await?;
+    let went = |thing: &&Thing| !thing.exists() && before.iter().any(|other| other.id == thing.id);
+    let pruned: Vec<&Thing> = all.iter().filter(went).collect();
     show(pruned.iter().copied());
     check(pruned.len() == 1 && after.len() == wanted - 1, || format!("{} things went instead of one", pruned.len()))?;
     stage.say("one pruned, the others untouched");

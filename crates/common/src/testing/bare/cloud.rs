@@ -4,6 +4,7 @@ use crate::engine::estate::{Draft, Fault, Kind, Markable, Phase, Sighting, hash_
 use crate::identity::{Mark, MarkSeen};
 use crate::ledger::Id;
 use crate::names::reason;
+use crate::operator::Found;
 use crate::testing::calendar::Millis;
 use crate::testing::chance::Chance;
 use crate::testing::cloud::{Deed, Lags, SimCloud, Truth, Twin};
@@ -64,6 +65,7 @@ pub struct BareCloud {
     chance: Chance,
     lags: Lags,
     denied: BTreeSet<String>,
+    refusals: u64,
     account: String,
     fail_builds: bool,
     quota: Option<usize>,
@@ -88,6 +90,7 @@ impl BareCloud {
             chance: Chance::new(seed ^ 0xC10D),
             lags,
             denied: BTreeSet::new(),
+            refusals: 0,
             account: "acct-1".into(),
             fail_builds: false,
             quota: None,
@@ -102,9 +105,13 @@ impl BareCloud {
             self.chance.below(most + 1)
         }
     }
-    fn may(&self, kind: &str, verb: &str) -> Result<(), Fault> {
+    fn may(&mut self, kind: &str, verb: &str) -> Result<(), Fault> {
         let permission = format!("{kind}.{verb}");
-        if self.denied.contains(&permission) { Err(Fault::Denied(permission)) } else { Ok(()) }
+        if self.denied.contains(&permission) {
+            self.refusals += 1;
+            return Err(Fault::Denied(permission));
+        }
+        Ok(())
     }
     pub(super) fn whoami(&self) -> String {
         self.account.clone()
@@ -198,6 +205,17 @@ impl BareCloud {
         thing.ghost_until = now + takes + ghost;
         true
     }
+    /// Everything alive, for an audit.
+    pub(super) fn found(&self) -> Vec<Found> {
+        let found = |t: &Thing| Found {
+            kind: t.kind.name,
+            id: t.id.clone(),
+            mark: t.marks.last().map_or(MarkSeen::Nothing, |m| m.2.clone()),
+            name: t.key.clone(),
+            parent: t.params.pointer("/on/0").and_then(Value::as_str).map(str::to_owned),
+        };
+        self.things.iter().filter(|t| t.gone_at.is_none()).map(found).collect()
+    }
     fn tell(thing: &Thing) -> Truth {
         Truth {
             id: thing.id.clone(),
@@ -207,6 +225,8 @@ impl BareCloud {
             live: thing.gone_at.is_none(),
             marks: thing.marks.iter().map(|m| (m.0, m.2.clone())).collect(),
             born: thing.born,
+            marked_at_create: thing.kind.markable == Markable::AtCreate,
+            params: Some(hash_params(&thing.key, &thing.params)),
         }
     }
 }
@@ -245,6 +265,9 @@ impl SimCloud for BareCloud {
     }
     fn allow_all(&mut self) {
         self.denied.clear();
+    }
+    fn refusals(&self) -> u64 {
+        self.refusals
     }
     fn account(&mut self, name: &str) {
         self.account = name.into();

@@ -1,11 +1,17 @@
 //! The bare controller: spec to estate, one engine pass, one status write. As any controller does it.
 use super::cloud::BareCloud;
 use super::estate::{BareEstate, Shared};
-use super::{KINDS, spec};
+use super::{KINDS, kind_of, spec};
+use crate::engine::estate::Markable;
 use crate::engine::report::{Progress, Report};
 use crate::engine::{Engine, Settings, Timing};
+use crate::identity::{Mark, Slot};
+use crate::ledger::Id;
 use crate::names;
+use crate::operator::Found;
+use crate::runtime::next::Next;
 use crate::status::{self, Wish};
+use crate::testing::calendar::Millis;
 use crate::testing::chance::Chance;
 use crate::testing::cloud::{Lags, SimCloud, Twin};
 use crate::testing::server::Object;
@@ -90,6 +96,33 @@ impl Subject for Bare {
     fn wanted(&self, value: &Value) -> Vec<String> {
         spec::Spec::read(value).pieces.iter().map(|p| p.slot.to_string()).collect()
     }
+    fn marked_later(&self, value: &Value) -> usize {
+        let later = |p: &&spec::PieceSpec| kind_of(p.slot.kind()).is_some_and(|k| k.markable != Markable::AtCreate);
+        spec::Spec::read(value).pieces.iter().filter(later).count()
+    }
+    fn found(&self, cloud: &dyn SimCloud) -> Vec<Found> {
+        let cloud: &dyn std::any::Any = cloud;
+        cloud.downcast_ref::<BareCloud>().map(BareCloud::found).unwrap_or_default()
+    }
+    fn plant_orphans(&self, cloud: &mut dyn SimCloud, now: Millis, mark: &Mark, count: u64) -> Vec<Id> {
+        let mut ids = Vec::new();
+        for n in 0..count {
+            let mut net = None;
+            for kind in &KINDS {
+                let on: Vec<&Id> = net.iter().collect();
+                let params = json!({"key": format!("dead/{}-{n}", kind.name), "params": {"size": 1, "on": on}});
+                let slot = Slot::new(kind.name, Some(&n.to_string())).unwrap_or_else(|_| mark.slot.clone());
+                let made =
+                    cloud.plant(now, &Twin { kind: kind.name.into(), params }, Some(&Mark { slot, ..mark.clone() }));
+                net = net.or_else(|| made.clone());
+                ids.extend(made);
+            }
+        }
+        ids
+    }
+    fn is_shared_list(&self, label: &str) -> bool {
+        label == "cloud list" || label == "cloud whoami"
+    }
 }
 
 impl BareController {
@@ -98,12 +131,10 @@ impl BareController {
         if !matches!(report.progress, Progress::Failed(_)) {
             failures.remove(uid);
         }
-        match &report.progress {
-            Progress::Done | Progress::Blocked { .. } => Some(RESYNC),
-            Progress::Waiting { again, .. } => Some(*again),
-            Progress::Stale(_) => Some(Duration::from_secs(5)),
-            Progress::Gone => None,
-            Progress::Failed(_) => {
+        match Next::from(report) {
+            Next::Done | Next::Stuck(_) => (report.progress != Progress::Gone).then_some(RESYNC),
+            Next::Again(after) | Next::RetryAfter(_, after) => Some(after),
+            Next::Retry(_) => {
                 let streak = failures.entry(uid.to_owned()).or_default();
                 *streak += 1;
                 Some(crate::backoff::delay(*streak, self.surroundings.random.bits64()))

@@ -1,0 +1,73 @@
+//! Mutation rows: one rule is switched off, and the histories must find the damage.
+use crate::bench::Bench;
+use crate::runner::find;
+use crate::scenarios;
+use common::engine::rules::{Rule, Rulebook};
+
+/// One rule, and where its damage is likely to show first.
+pub struct Mutation {
+    /// The rule that is off.
+    pub rule: Rule,
+    /// What that means.
+    pub means: &'static str,
+    /// Scenarios, most promising first.
+    pub places: &'static [&'static str],
+}
+
+const fn off(rule: Rule, means: &'static str, places: &'static [&'static str]) -> Mutation {
+    Mutation { rule, means, places }
+}
+
+/// All mutations.
+pub const ALL: &[Mutation] = &[
+    off(Rule::IntentBeforeCreate, "intent after create", &["S1", "core"]),
+    off(Rule::SettleUp, "no settle on the way up", &["S1", "core", "S7"]),
+    off(Rule::SettleDown, "no settle on the way down", &["S1", "core", "S7"]),
+    off(Rule::GuardLedger, "unguarded ledger write", &["S7", "core", "users"]),
+    off(Rule::GuardFinalizer, "unguarded finalizer removal", &["S7", "core", "users"]),
+    off(Rule::MarkCheckBeforeDelete, "delete without mark check", &["users", "S9"]),
+    off(Rule::RenewBeforeResend, "token sent again without renewed intent", &["S7", "core", "users"]),
+    off(Rule::SettleNotFound, "forgotten on the first NotFound", &["S1", "core", "S7"]),
+    off(Rule::ListingDatedBySending, "stale snapshot trusted", &["core", "S7"]),
+    off(Rule::LateTag, "late tag forgotten", &["core", "S7", "users"]),
+    off(Rule::PlaceCheck, "copy without place check", &["S8", "moves"]),
+    off(Rule::StartWindow, "create after the start window", &["S7", "core"]),
+    off(Rule::DeleteForMove, "delete-for-move ignored", &["S8", "moves"]),
+    off(Rule::IdPatchSurvivesEdit, "id dropped when the spec changed", &["core", "S7", "users"]),
+    off(Rule::AdoptedMarkOnRebuild, "adopted mark lost on rebuild", &["users", "S9"]),
+    off(Rule::ScopeCheck, "scope unchecked", &["S8", "users"]),
+    off(Rule::WindowFromListing, "window counted from the acknowledgement", &["S7", "core", "users"]),
+    off(Rule::ExactWrite, "an older write of ours taken for this one", &["core", "S7", "users"]),
+    off(Rule::RenewalIsNewRecord, "a renewed record keeps its old settle", &["core", "S7"]),
+    off(Rule::StrikeFreshOnly, "a refusal strikes a renewed intent", &["core", "S7", "users"]),
+    off(Rule::MarkOwnUntagged, "an own untagged thing forgotten on the way down", &["S1", "core", "S7"]),
+    off(Rule::GuardIntent, "intent stored over a changed owner", &["core", "S7", "users"]),
+    off(Rule::StatusBeforeCreate, "create before status knows the owner id", &["users"]),
+    off(Rule::RebuildLedger, "a rolled back ledger believed", &["users", "S8"]),
+    off(Rule::RecoverOwnerId, "a stripped owner id minted anew", &["S8", "users"]),
+    off(Rule::NoMintBesideMarks, "minted beside living things", &["moves", "users", "S9"]),
+    off(Rule::FromCounts, "places taken over do not count", &["S8", "moves"]),
+    off(Rule::Pause, "cloud writes while paused", &["S8", "users", "moves"]),
+    off(Rule::InferenceBounds, "a stranger's thing inferred to be ours", &["S9", "users"]),
+    off(Rule::IdBeforeTag, "tagged before the id is stored", &["S1", "core", "S7"]),
+    off(Rule::FinalSweep, "finalizer off without a last sweep", &["core", "S7", "users"]),
+    off(Rule::NoneOnlyBlocked, "take-over none read by an owner that needs none", &["moves", "users"]),
+];
+
+/// What came of one mutation.
+pub struct Caught {
+    /// Scenario and case.
+    pub replay: String,
+    /// The damage.
+    pub damage: String,
+}
+
+/// Looks for the damage, up to `most` histories in each place.
+pub fn hunt(bench: &Bench, mutation: &Mutation, most: u64) -> Option<Caught> {
+    let bench = Bench { rules: Rulebook::without(mutation.rule), trace: false, ..bench.clone() };
+    mutation.places.iter().filter_map(|name| scenarios::named(name)).find_map(|scenario| {
+        let most = most.min((scenario.cases)(&bench, most));
+        let (case, damage) = find(&bench, scenario, most)?;
+        Some(Caught { replay: format!("{}:{case}", scenario.name), damage })
+    })
+}

@@ -1,0 +1,107 @@
+//! S9: strangers' things of every kind, in the way of an owner: unmarked, another owner's, ours from another place.
+use crate::acts::{Act, Hands};
+use crate::bench::Bench;
+use crate::checks::{Verdict, at_rest, close, converged};
+use crate::scenarios::lifetime::slow;
+use crate::scenarios::storm::{end, rest};
+use common::identity::{Mark, OwnerId, Place};
+use common::testing::{Chance, Edit, Truth, Variety};
+
+const MARKS: u64 = 4;
+const MOMENTS: u64 = 4;
+
+/// How many histories S9 has.
+pub fn cases(_bench: &Bench, budget: u64) -> u64 {
+    (MARKS * MOMENTS * 12).max(budget)
+}
+/// One history: a stranger's thing appears before, during or after creation, or while the owner is deleted and made anew.
+pub fn run(bench: &Bench, case: u64) -> Verdict {
+    let mut chance = Chance::new(case ^ 0x0909);
+    let (marking, moment) = (case % MARKS, case / MARKS % MOMENTS);
+    let settle = bench.settle();
+    let mut world = bench.world(case, false, slow(), 0);
+    world.sim.with(|s| s.watches.lag = (5, 500));
+    let variety = if chance.one_in(2) { Variety::Fixed } else { Variety::Everything };
+    let spec = bench.subject.spec("a", variety, &mut chance);
+    let key = world.create_owner(0, "a", spec.clone());
+    let mut hands = Hands::new(key.clone(), bench.subject.controller());
+    let mut verdict = Verdict::default();
+    match moment {
+        0 => {}
+        1 => {
+            world.spawn(0);
+            world.run_for(chance.below(20_000));
+        }
+        _ => {
+            world.spawn(0);
+            rest(&mut world, &mut hands, settle, &mut chance);
+        }
+    }
+    let mut planted = Vec::new();
+    for _ in 0..1 + chance.below(3) {
+        planted.extend(plant(&world, bench, &key, &spec, marking, &mut chance));
+    }
+    if moment == 0 {
+        world.spawn(0);
+    }
+    if moment == 3 {
+        // the owner goes and comes back under the same name while its things are being deleted
+        hands.delete(&world, 0, &key);
+        world.run_for(chance.below(15_000));
+        hands.act(&mut world, Act::StripFinalizer, &mut chance);
+        world.run_for(settle);
+        world.create_owner(0, "a", spec.clone());
+    } else {
+        hands.act(&mut world, Act::Edit(Edit::Change), &mut chance);
+    }
+    rest(&mut world, &mut hands, settle, &mut chance);
+    at_rest(&world, "rest", &mut verdict);
+    converged(&world, "rest", &mut verdict);
+    end(&mut world, &mut hands, settle, &mut chance, &mut verdict);
+    for id in planted {
+        let thing = world.sim.with(|s| s.cloud.thing(&id));
+        judge(thing.as_ref(), &mut verdict);
+    }
+    close(&world, verdict)
+}
+
+fn plant(
+    world: &common::testing::World,
+    bench: &Bench,
+    key: &common::testing::Key,
+    spec: &serde_json::Value,
+    marking: u64,
+    chance: &mut Chance,
+) -> Option<String> {
+    let place_of = |installation: &str, name: &str| {
+        Place::of(installation, bench.subject.controller(), bench.subject.kind(), &key.0, name)
+    };
+    world.sim.with(|s| {
+        let twin = chance.pick(&bench.subject.twins(spec, s.cloud.as_ref()))?;
+        let slot = chance.pick(&bench.subject.wanted(spec))?.parse().ok()?;
+        let ours = common::testing::evidence::Claims::of(&s.servers[0], key, s.evidence.controller, s.evidence.kind);
+        let stranger = OwnerId::from_bits([7; 16]);
+        let mark = |owner, place| Some(Mark { owner, place, slot, adopted: None });
+        let mark = match marking {
+            0 => None,
+            1 => mark(stranger, place_of("elsewhere", "z")),
+            // another owner of this very installation
+            2 => mark(stranger, place_of("one", "z")),
+            _ => mark(ours.ids.iter().next().copied().unwrap_or(stranger), place_of("elsewhere", "a")),
+        };
+        s.evidence.harm.stranger = true;
+        let now = s.now();
+        let made = s.cloud.plant(now, &twin, mark.as_ref());
+        s.say(|| format!("STRANGER {made:?} {mark:?}"));
+        made
+    })
+}
+
+/// A stranger's thing lives on, unless it was adopted with `delete`.
+fn judge(thing: Option<&Truth>, verdict: &mut Verdict) {
+    let Some(thing) = thing else { return };
+    let adopted = thing.marks_ever().any(|m| m.adopted == Some(common::identity::Then::Delete));
+    if !thing.live && !adopted {
+        verdict.violations.insert(format!("a stranger's {} is gone", thing.kind));
+    }
+}
