@@ -1,8 +1,8 @@
 //! `clusterctl move` of an owner that is the infrastructure of a Cluster, whole and broken off at every step: nothing is
 //! created and nothing is deleted in the cloud.
 use crate::breaks::{BREAKS, Break};
-use crate::copies::copied_and_restored;
 use crate::cloud::{BIRTH_AND_DEATH, Cloud, WRITES, of_verbs};
+use crate::copies::copied_and_restored;
 use crate::owners::{API_VERSION, annotation, is_ready, is_stalled, ledger, one_of_each, owner_id};
 use crate::stage::{BINARY, GRACE, PATIENCE, launch, owners_in};
 use crate::tell;
@@ -41,7 +41,12 @@ impl Side {
         controller.wait_ready(PATIENCE).await?;
         Ok(Side { plane, account, controller })
     }
-    pub(crate) async fn owner(&self, namespace: &str, what: &str, wanted: impl Fn(&DynamicObject) -> bool) -> Result<DynamicObject> {
+    pub(crate) async fn owner(
+        &self,
+        namespace: &str,
+        what: &str,
+        wanted: impl Fn(&DynamicObject) -> bool,
+    ) -> Result<DynamicObject> {
         let owners = owners_in(self.cluster(), namespace).await?;
         e2e::wait_for_object(&owners, NAME, &format!("{namespace}/{NAME} {what}"), PATIENCE, wanted).await
     }
@@ -112,7 +117,8 @@ pub(crate) async fn wait_provisioned(side: &Side, namespace: &str) -> Result<()>
     })
     .await?;
     let clusters = capi::clusters(side.cluster(), namespace).await?;
-    let provisioned = |object: &DynamicObject| object.data["status"]["initialization"]["infrastructureProvisioned"] == true;
+    let provisioned =
+        |object: &DynamicObject| object.data["status"]["initialization"]["infrastructureProvisioned"] == true;
     e2e::wait_for_object(&clusters, NAME, "the Cluster to be provisioned", PATIENCE, provisioned).await?;
     initialized(side, namespace).await
 }

@@ -42,7 +42,11 @@ async fn wrong_answers() -> Result<()> {
     let times = |trouble| struck.get(&trouble).copied().unwrap_or(0);
     let watches = times(Trouble::ShortWatch) + times(Trouble::Refused(410));
     assert!(watches > 0 && struck.values().sum::<u64>() > 50, "too little happened: {struck:?}");
-    println!("\nSEEN: {} requests struck ({struck:?}); {} owners at rest, 0 doubled, 0 lost", struck.values().sum::<u64>(), all.len());
+    println!(
+        "\nSEEN: {} requests struck ({struck:?}); {} owners at rest, 0 doubled, 0 lost",
+        struck.values().sum::<u64>(),
+        all.len()
+    );
     proxy.calm();
     stage.delete_all().await?;
     controller.kill().await?;
