@@ -20,7 +20,7 @@ async fn wrong_answers_of_the_api_server_are_survived() {
 }
 
 async fn wrong_answers() -> Result<()> {
-    // given a controller that reaches the API server through a proxy that strikes one request in four
+    // given a controller that reaches the API server through a proxy that strikes one request in four and every other watch
     let seed = env::number(env::SEED, 1);
     let mut stage = Stage::set("proxy").await?;
     let proxy = FaultProxy::start(&stage.account, seed).await?;
