@@ -258,15 +258,11 @@ impl Hands {
             }),
             // before the first ledger there is no account that would be the other one
             Act::OtherAccount if object.is_none_or(|o| !o.view.annotations.contains_key(&ledger)) => false,
-            Act::OtherAccount => world.sim.with(|s| {
-                s.evidence.harm.denied = true;
-                s.cloud.account("acct-2");
-                true
-            }),
-            Act::RightAccount => world.sim.with(|s| {
-                s.cloud.account("acct-1");
-                true
-            }),
+            Act::OtherAccount => {
+                world.sim.with(|s| s.evidence.harm.denied = true);
+                switch_account(world, "acct-2")
+            }
+            Act::RightAccount => switch_account(world, "acct-1"),
             Act::Quota => world.sim.with(|s| {
                 s.evidence.harm.denied = true;
                 s.cloud.quota(Some(0));
@@ -298,13 +294,7 @@ impl Hands {
                 s.wire.outages.push((target, now, now + 60_000));
                 true
             }),
-            Act::CrashAll => {
-                let all: Vec<usize> = world.processes.iter().map(|p| p.id).collect();
-                for id in all {
-                    world.crash(id);
-                }
-                true
-            }
+            Act::CrashAll => crash_all(world),
             Act::MoveCopy => self.copy_to(world, OTHER, &key.1.clone(), true),
             Act::CopyManifest => self.copy_to(world, OTHER, &key.1.clone(), false),
             Act::CopyName => self.copy_to(world, 0, &format!("{}-copy", key.1), false),
@@ -478,7 +468,7 @@ impl Hands {
         let subject = world.subject.clone();
         let claims = self.claims(world);
         world.sim.with(|s| {
-            let twins = subject.twins(&object.spec, s.cloud.as_ref());
+            let twins = subject.twins(&self.key.1, &object.spec, s.cloud.as_ref());
             let Some(twin) = chance.pick(&twins) else { return false };
             let slot = chance.pick(&subject.wanted(&object.spec)).and_then(|slot| slot.parse().ok());
             let elsewhere = Place::of("elsewhere", "other", "Owner", "ns", "b");
@@ -503,7 +493,7 @@ impl Hands {
         let Some(object) = self.object(world) else { return false };
         let subject = world.subject.clone();
         let planted = world.sim.with(|s| {
-            let twin = chance.pick(&subject.twins(&object.spec, s.cloud.as_ref()))?;
+            let twin = chance.pick(&subject.twins(&self.key.1, &object.spec, s.cloud.as_ref()))?;
             let now = s.now();
             Some((s.cloud.plant(now, &twin, None)?, twin.kind))
         });
@@ -538,4 +528,21 @@ impl Hands {
             true
         })
     }
+}
+
+fn crash_all(world: &mut World) -> bool {
+    let all: Vec<usize> = world.processes.iter().map(|p| p.id).collect();
+    for id in all {
+        world.crash(id);
+    }
+    true
+}
+/// Other credentials come with a restart: a token never changes its account.
+fn switch_account(world: &mut World, name: &str) -> bool {
+    let other = world.sim.with(|s| s.cloud.current_account() != name);
+    if other {
+        world.sim.with(|s| s.cloud.account(name));
+        crash_all(world);
+    }
+    other
 }

@@ -96,6 +96,8 @@ pub trait Subject: Send + Sync + 'static {
     fn kind(&self) -> &'static str;
     /// Its times.
     fn timing(&self) -> Timing;
+    /// How many waves the pieces of [`Variety::Twelve`] come in.
+    fn waves(&self) -> u64;
     /// A fresh cloud.
     fn cloud(&self, seed: u64, lags: Lags) -> Box<dyn SimCloud>;
     /// A spec for the owner of this name. Natural keys must not collide between names.
@@ -105,7 +107,7 @@ pub trait Subject: Send + Sync + 'static {
     /// Adds a piece that uses somebody else's thing by id; false if its kind cannot be used so.
     fn refer(&self, spec: &mut Value, kind: &str, id: &str) -> bool;
     /// What a stranger would make to stand in the way of this spec's pieces, as far as the cloud's things allow.
-    fn twins(&self, spec: &Value, cloud: &dyn SimCloud) -> Vec<Twin>;
+    fn twins(&self, name: &str, spec: &Value, cloud: &dyn SimCloud) -> Vec<Twin>;
     /// The permissions a controller needs to change anything.
     fn permissions(&self) -> Vec<String>;
     /// A new process.

@@ -77,7 +77,7 @@ fn plant(
         Place::of(installation, bench.subject.controller(), bench.subject.kind(), &key.0, name)
     };
     world.sim.with(|s| {
-        let twin = chance.pick(&bench.subject.twins(spec, s.cloud.as_ref()))?;
+        let twin = chance.pick(&bench.subject.twins(&key.1, spec, s.cloud.as_ref()))?;
         let slot = chance.pick(&bench.subject.wanted(spec))?.parse().ok()?;
         let ours = common::testing::evidence::Claims::of(&s.servers[0], key, s.evidence.controller, s.evidence.kind);
         let stranger = OwnerId::from_bits([7; 16]);

@@ -57,6 +57,9 @@ impl Subject for Bare {
     fn timing(&self) -> Timing {
         Timing::DEFAULT
     }
+    fn waves(&self) -> u64 {
+        4
+    }
     fn cloud(&self, seed: u64, lags: Lags) -> Box<dyn SimCloud> {
         Box::new(BareCloud::new(seed, lags))
     }
@@ -75,7 +78,7 @@ impl Subject for Bare {
         *value = spec.to_value();
         referred
     }
-    fn twins(&self, value: &Value, _cloud: &dyn SimCloud) -> Vec<Twin> {
+    fn twins(&self, _name: &str, value: &Value, _cloud: &dyn SimCloud) -> Vec<Twin> {
         spec::Spec::read(value).twins()
     }
     fn permissions(&self) -> Vec<String> {
