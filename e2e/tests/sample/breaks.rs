@@ -63,7 +63,8 @@ impl Break {
             ),
             Deny::DeleteCluster => ("cluster.x-k8s.io", "clusters", "DELETE", "true"),
         };
-        let rule = json!({"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": [operation]});
+        let rule =
+            json!({"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": [operation]});
         let expression = format!("!(request.namespace == '{}' && {holds})", self.name);
         let objects = [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}),
@@ -175,7 +176,9 @@ impl Wall {
                 let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
                 owners.patch(NAME, &params, &free).await.map(drop)
             }
-            Deny::DeleteCluster => clusters.delete(NAME, &DeleteParams { dry_run: true, ..Default::default() }).await.map(drop),
+            Deny::DeleteCluster => {
+                clusters.delete(NAME, &DeleteParams { dry_run: true, ..Default::default() }).await.map(drop)
+            }
         };
         match tried {
             Ok(()) => Ok(false),

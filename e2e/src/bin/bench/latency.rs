@@ -5,7 +5,7 @@ use common::names;
 use e2e::{Error, Result};
 use futures::{StreamExt, TryStreamExt};
 use kube::Api;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PartialObjectMeta, WatchEvent, WatchParams};
+use kube::api::{DynamicObject, ListParams, PartialObjectMeta, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -28,7 +28,9 @@ pub(crate) async fn tell(owners: &Api<DynamicObject>, count: u64) -> Result<()> 
         passed.push(wait(&mut events, &name, false).await?.since(began));
     }
     println!("\n{:<46} {:>9} {:>9}", format!("from our write, {SAMPLES} times"), "p50", "p99");
-    for (what, times) in [("to the API server's own watch event", &mut told), ("to the pass's own write, seen", &mut passed)] {
+    for (what, times) in
+        [("to the API server's own watch event", &mut told), ("to the pass's own write, seen", &mut passed)]
+    {
         times.sort();
         let (median, worst) = (times[SAMPLES / 2], times[SAMPLES * 99 / 100]);
         println!("{what:<46} {:>9} {:>9}", ms(median), ms(worst));
