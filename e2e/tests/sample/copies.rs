@@ -3,6 +3,7 @@
 use crate::cloud::{Cloud, WRITES, of_verbs};
 use crate::moves::{NAME, Side, wait_provisioned, write_cluster};
 use crate::owners::{is_ready, is_stalled};
+use crate::seen;
 use crate::stage::{PATIENCE, owners_in};
 use common::clock::{Clock, SystemClock};
 use common::names::reason;
@@ -42,7 +43,7 @@ pub(crate) async fn copied_and_restored(source: &Side, target: &Side, cloud: &Cl
     let calls = cloud.calls_since(mark).await?;
     assert_eq!(of_verbs(&calls, &WRITES), 0, "{calls:?}");
     source.owner(namespace, "to be ready still", is_ready).await?;
-    println!("\nSEEN: restored beside the living source and copied twice: 0 cloud writes, TakeoverRequired");
+    seen("restored beside the living source and copied twice: 0 cloud writes, TakeoverRequired");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! A leader that stands still in mid-call, and wakes up when another leads.
 use crate::owners::{one_of_each, small};
 use crate::stage::{GRACE, PATIENCE, Stage};
-use crate::tell;
+use crate::{seen, tell};
 use common::clock::{Boot, Clock, SystemClock};
 use e2e::{ControllerProcess, Error, Result, Seen, env, until};
 use serde_json::json;
@@ -85,11 +85,11 @@ async fn story() -> Result<()> {
     // and everything comes to rest: nothing doubled, nothing lost
     let all = stage.wait_for_rest().await?;
     assert_eq!(all.len(), count + 2);
-    println!(
-        "\nSEEN: frozen for {freeze:?}, lease {lease:?}: the other led after {:.1} s; {count} owners created meanwhile; at most {most} doubled \
+    seen(&format!(
+        "frozen for {freeze:?}, lease {lease:?}: the other led after {:.1} s; {count} owners created meanwhile; at most {most} doubled \
          after the wake-up, 0 at rest",
         taken_over.as_secs_f64()
-    );
+    ));
     stage.delete_all().await?;
     standby.stop(GRACE).await?;
     leader.stop(GRACE).await?;

@@ -1,7 +1,7 @@
 //! Killed with SIGKILL again and again, while owners come and go and the cloud is at its worst.
 use crate::churn::Churn;
 use crate::stage::{PATIENCE, Stage};
-use crate::tell;
+use crate::{seen, tell};
 use common::clock::{Clock, SystemClock};
 use common::random::Random;
 use e2e::{Result, env};
@@ -67,11 +67,11 @@ async fn story() -> Result<()> {
     let all = stage.wait_for_rest().await?;
     let made = stage.cloud.things().await?.iter().filter(|thing| thing.is_ours()).count();
     let (created, edited, deleted) = (churn.created, churn.edited, churn.deleted);
-    println!(
-        "\nSEEN: {kills} kills in {lasting:?} (seed {seed}), {created} owners created, {edited} edits, {deleted} deleted; {made} things \
+    seen(&format!(
+        "{kills} kills in {lasting:?} (seed {seed}), {created} owners created, {edited} edits, {deleted} deleted; {made} things \
          made, 0 doubled, 0 orphaned, 0 lost, {} owners at rest",
         all.len()
-    );
+    ));
     // and it all goes away again
     stage.delete_all().await?;
     let damage = stage.damage(&[]).await?;

@@ -5,7 +5,7 @@ use crate::cloud::{BIRTH_AND_DEATH, Cloud, WRITES, of_verbs};
 use crate::copies::copied_and_restored;
 use crate::owners::{API_VERSION, annotation, is_ready, is_stalled, ledger, one_of_each, owner_id};
 use crate::stage::{BINARY, GRACE, PATIENCE, launch, owners_in};
-use crate::tell;
+use crate::{seen, tell};
 use common::clock::{Clock, SystemClock};
 use common::names::{self, reason};
 use e2e::patience::has_condition;
@@ -125,12 +125,13 @@ pub(crate) async fn wait_provisioned(side: &Side, namespace: &str) -> Result<()>
 
 #[tokio::test]
 async fn move_with_a_shared_installation_id_writes_nothing_to_the_cloud() {
-    tell("move_with_a_shared_installation_id_writes_nothing_to_the_cloud", moves(Some("shared-by-both"))).await;
+    tell("move_with_a_shared_installation_id_writes_nothing_to_the_cloud", Box::pin(moves(Some("shared-by-both"))))
+        .await;
 }
 
 #[tokio::test]
 async fn move_between_installations_takes_one_command_and_creates_and_deletes_nothing() {
-    tell("move_between_installations_takes_one_command_and_creates_and_deletes_nothing", moves(None)).await;
+    tell("move_between_installations_takes_one_command_and_creates_and_deletes_nothing", Box::pin(moves(None))).await;
 }
 
 async fn moves(shared: Option<&str>) -> Result<()> {
@@ -187,12 +188,12 @@ async fn moves(shared: Option<&str>) -> Result<()> {
         assert_eq!(of_verbs(&calls, &WRITES), 0, "{calls:?}");
     }
     let how = if shared.is_some() { "a shared installation id" } else { "two installations and one take-over command" };
-    println!(
-        "\nSEEN: {} Clusters moved with {how}, one whole, {} broken off and run again: 0 creates, 0 deletes, {} marks",
+    seen(&format!(
+        "{} Clusters moved with {how}, one whole, {} broken off and run again: 0 creates, 0 deletes, {} marks",
         ids.len(),
         BREAKS.len(),
         of_verbs(&calls, &["tag"])
-    );
+    ));
     manager.stop().await?;
     source.finish().await?;
     target.finish().await?;

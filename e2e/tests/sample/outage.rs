@@ -2,7 +2,7 @@
 use crate::churn::Churn;
 use crate::owners::{is_stalled, one_of_each, small};
 use crate::stage::{BINARY, PATIENCE, Stage};
-use crate::tell;
+use crate::{seen, tell};
 use common::clock::{Clock, SystemClock};
 use common::names::reason;
 use common::random::Random;
@@ -42,11 +42,11 @@ async fn wrong_answers() -> Result<()> {
     let times = |trouble| struck.get(&trouble).copied().unwrap_or(0);
     let watches = times(Trouble::ShortWatch) + times(Trouble::Refused(410));
     assert!(watches > 0 && struck.values().sum::<u64>() > 50, "too little happened: {struck:?}");
-    println!(
-        "\nSEEN: {} requests struck ({struck:?}); {} owners at rest, 0 doubled, 0 lost",
+    seen(&format!(
+        "{} requests struck ({struck:?}); {} owners at rest, 0 doubled, 0 lost",
         struck.values().sum::<u64>(),
         all.len()
-    );
+    ));
     proxy.calm();
     stage.delete_all().await?;
     controller.kill().await?;
@@ -86,7 +86,7 @@ async fn away() -> Result<()> {
     stage.wait_for_rest().await?;
     controller.must_run()?;
     let made = stage.cloud.things().await?.iter().filter(|thing| thing.is_ours()).count();
-    println!("\nSEEN: API server away for {lasting:?} in mid-creation: caught up, {made} things made for 16 wishes");
+    seen(&format!("API server away for {lasting:?} in mid-creation: caught up, {made} things made for 16 wishes"));
     assert_eq!(made, 16);
     stage.delete_all().await?;
     controller.kill().await?;

@@ -2,7 +2,7 @@
 use crate::cloud::{WRITES, of_verbs};
 use crate::owners::one_of_each;
 use crate::stage::{GRACE, Stage};
-use crate::tell_alone;
+use crate::{seen, tell_alone};
 use common::clock::{Clock, SystemClock};
 use e2e::audit::Request;
 use e2e::{AuditLog, Result, env};
@@ -47,9 +47,9 @@ async fn story() -> Result<()> {
     let ledger = sum(&requests, |r| r.writes() && r.resource == OWNERS && r.subresource.is_empty());
     let status = sum(&requests, |r| r.writes() && r.resource == OWNERS && r.subresource == "status");
     assert_eq!(ledger, 6, "{}", shown(&requests));
-    println!(
-        "\nSEEN: one owner of 5 pieces: 5 creates and 1 mark in the cloud, {ledger} ledger writes, {status} status writes"
-    );
+    seen(&format!(
+        "one owner of 5 pieces: 5 creates and 1 mark in the cloud, {ledger} ledger writes, {status} status writes"
+    ));
     // given two more, all of them at rest
     for name in ["two", "three"] {
         stage.create(name, &one_of_each()).await?;
@@ -70,10 +70,10 @@ async fn story() -> Result<()> {
     assert_eq!(calls.values().sum::<u64>(), lists, "{calls:?}");
     let most = KINDS * (lasting.as_secs() / 2 + 2);
     assert!(lists > 0 && lists <= most, "{lists} lists in {lasting:?}: {calls:?}");
-    println!(
-        "\nSEEN: 3 owners at rest for {lasting:?}: {}; {lists} shared lists in the cloud, 0 writes",
+    seen(&format!(
+        "3 owners at rest for {lasting:?}: {}; {lists} shared lists in the cloud, 0 writes",
         shown(&requests)
-    );
+    ));
     stage.delete_all().await?;
     assert!(controller.stop(GRACE).await?.success());
     stage.clear().await

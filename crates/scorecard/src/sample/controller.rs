@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-const RESYNC: Duration = Duration::from_secs(600);
+const RESYNC: Duration = Duration::from_mins(10);
 const STALE: Duration = Duration::from_secs(1);
 
 /// The sample controller.
