@@ -144,6 +144,7 @@ pub fn converged(world: &World, when: &str, verdict: &mut Verdict) {
                 Progress::Blocked { reason, .. } if world.sim.with(|s| justified(s, &o, reason)) => None,
                 Progress::Blocked { reason, .. } => Some(format!("stuck with {reason}")),
                 Progress::Waiting { message, .. } => Some(format!("still waiting: {message}")),
+                Progress::Failed(fault) if world.sim.with(|s| in_the_way(s, &fault.to_string())) => None,
                 Progress::Failed(fault) => Some(format!("still failing: {fault}")),
                 Progress::Stale(_) => Some("still stale".into()),
                 Progress::Gone => Some("said to be gone".into()),
@@ -193,6 +194,14 @@ fn justified(s: &State, o: &Standing, why: &str) -> bool {
     }
 }
 
+/// Does the cloud refuse because of a thing that nobody here may delete?
+fn in_the_way(s: &State, why: &str) -> bool {
+    let named = |t: &Truth| t.live && why.contains("in use") && why.contains(&format!("by {}", t.id));
+    let owners = owners(s);
+    let ours = |t: &Truth| t.marks.last().is_some_and(|(_, mark)| owners.iter().any(|o| o.claims.cover(mark)));
+    s.cloud.truth().iter().any(|t| named(t) && !ours(t))
+}
+
 /// Somebody else made it, and it is gone.
 fn adopted_gone(s: &State, o: &Standing) -> bool {
     let Some(ledger) = &o.ledger else { return false };
@@ -214,6 +223,10 @@ pub fn all_gone(world: &World, when: &str, verdict: &mut Verdict) {
         });
         let why = why.last().unwrap_or_default();
         let harm = world.sim.with(|s| s.evidence.harm);
+        if world.sim.with(|s| in_the_way(s, &why)) {
+            verdict.residue.insert(format!("{when}: owner waits for a stranger's thing that stands on its own"));
+            continue;
+        }
         if why == reason::IDENTITY_MISMATCH && harm.ledger && harm.denied {
             verdict.residue.insert(format!("{when}: ledger lost under another account's credentials"));
             continue;
@@ -230,6 +243,11 @@ pub fn silent(world: &mut World, when: &str, verdict: &mut Verdict) {
             (writes, s.wire.count(Target::Cloud, true), s.wire.count(Target::Api, true))
         })
     };
+    // an owner that cannot have what it wants keeps trying, slowly
+    let settled = |p: &Progress| matches!(p, Progress::Done | Progress::Blocked { .. });
+    if world.processes.iter().any(|p| p.reports.values().any(|r| !settled(&r.progress))) {
+        return;
+    }
     let before = count(world);
     world.run_for(30 * 60 * 1000);
     let after = count(world);
