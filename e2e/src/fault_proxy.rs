@@ -21,11 +21,13 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// Every watch ends after this, as behind a proxy that cuts idle connections: so each is a new request that can be struck.
-const WATCH: Duration = Duration::from_secs(4);
+const WATCH: Duration = Duration::from_secs(1);
 /// One that is struck ends after this.
 const SHORT_WATCH: Duration = Duration::from_millis(300);
 /// One request in so many is struck.
 const ONE_IN: u64 = 4;
+/// There are few watches, so one in so many of them.
+const ONE_WATCH_IN: u64 = 2;
 
 /// What can happen to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,7 +128,8 @@ struct Cut;
 
 impl Shared {
     fn draw(&self, method: &Method, watch: bool) -> Option<Trouble> {
-        if self.calm.load(Ordering::Relaxed) || !self.dice.one_in(ONE_IN) {
+        let one_in = if watch { ONE_WATCH_IN } else { ONE_IN };
+        if self.calm.load(Ordering::Relaxed) || !self.dice.one_in(one_in) {
             return None;
         }
         let possible = troubles(method, watch);

@@ -216,12 +216,12 @@ fn adopted_gone(s: &State, o: &Standing) -> bool {
 /// All owners are gone.
 pub fn all_gone(world: &World, when: &str, verdict: &mut Verdict) {
     for o in world.sim.with(|s| owners(s)) {
-        let why = world.processes.iter().filter_map(|p| p.reports.get(&o.key)).map(|r| match &r.progress {
+        let mut why = world.processes.iter().filter_map(|p| p.reports.get(&o.key)).map(|r| match &r.progress {
             Progress::Waiting { message, .. } => message.clone(),
             Progress::Blocked { reason, .. } => (*reason).to_owned(),
             other => format!("{other:?}"),
         });
-        let why = why.last().unwrap_or_default();
+        let why = why.next_back().unwrap_or_default();
         let harm = world.sim.with(|s| s.evidence.harm);
         if world.sim.with(|s| in_the_way(s, &why)) {
             verdict.residue.insert(format!("{when}: owner waits for a stranger's thing that stands on its own"));

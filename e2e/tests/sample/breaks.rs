@@ -3,7 +3,7 @@
 use crate::moves::{NAME, Side};
 use crate::owners::{condition, is_stalled, message, owner};
 use crate::stage::{PATIENCE, owners_in};
-use common::names::{self, reason};
+use common::names::reason;
 use e2e::{Cluster, Result, Seen, capi, manifests, until};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use kube::Api;
@@ -63,7 +63,8 @@ impl Break {
             ),
             Deny::DeleteCluster => ("cluster.x-k8s.io", "clusters", "DELETE", "true"),
         };
-        let rule = json!({"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": [operation]});
+        let rule =
+            json!({"apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": [operation]});
         let expression = format!("!(request.namespace == '{}' && {holds})", self.name);
         let objects = [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}),
@@ -126,16 +127,14 @@ impl Break {
         }
         Ok(())
     }
-    /// What an operator has to do by hand after the second run.
-    pub(crate) async fn tidy(&self, target: &Side) -> Result<()> {
+    /// What an operator has to do by hand before the second run: clusterctl cannot copy what is being deleted over what it
+    /// has already created, so its last step is done for it.
+    pub(crate) async fn tidy(&self, source: &Side) -> Result<()> {
         if self.deny != Deny::FreeOwner {
             return Ok(());
         }
-        // clusterctl strips the annotations of what it deletes, and the second run copied them so: the mark of the source
-        // is on the target, and our owner id is not.
-        let unfinished = |object: &DynamicObject| is_stalled(object, reason::MOVE_UNFINISHED);
-        target.owner(self.name, "to bear the source's mark", unfinished).await?;
-        target.patch_owner(self.name, &json!({"metadata": {"annotations": {names::DELETE_FOR_MOVE: null}}})).await
+        source.patch_owner(self.name, &json!({"metadata": {"finalizers": null}})).await?;
+        e2e::wait_until_gone(&owners_in(source.cluster(), self.name).await?, NAME, PATIENCE).await
     }
 }
 
@@ -177,7 +176,9 @@ impl Wall {
                 let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
                 owners.patch(NAME, &params, &free).await.map(drop)
             }
-            Deny::DeleteCluster => clusters.delete(NAME, &DeleteParams { dry_run: true, ..Default::default() }).await.map(drop),
+            Deny::DeleteCluster => {
+                clusters.delete(NAME, &DeleteParams { dry_run: true, ..Default::default() }).await.map(drop)
+            }
         };
         match tried {
             Ok(()) => Ok(false),

@@ -2,6 +2,8 @@
 //!
 //! Every test has a namespace, a cloud and controllers of its own; they share one control plane, except where a test takes it
 //! away or needs two. What is judged is always the cloud's own truth against the owners' ledgers.
+// A test that measures prints what it saw; a story is one long future.
+#![allow(clippy::print_stdout, clippy::large_futures)]
 mod breaks;
 mod churn;
 mod cloud;
@@ -19,13 +21,30 @@ mod outage;
 mod quiet;
 
 use e2e::Result;
+use tokio::sync::RwLock;
+
+/// Most stories are told side by side; one that counts what the controllers' account asks for is told alone.
+static FLOOR: RwLock<()> = RwLock::const_new(());
 
 /// Runs a story only if end-to-end tests were asked for; what was seen instead of the wanted is the failure's text.
 async fn tell(name: &str, story: impl Future<Output = Result<()>>) {
-    if !e2e::enabled(name) {
-        return;
+    if e2e::enabled(name) {
+        let _beside_others = FLOOR.read().await;
+        end(name, story.await);
     }
-    if let Err(error) = story.await {
-        assert!(error.to_string().is_empty(), "{name}: {error}");
+}
+
+/// As [`tell`], with nobody else on the control plane.
+async fn tell_alone(name: &str, story: impl Future<Output = Result<()>>) {
+    if e2e::enabled(name) {
+        let _alone = FLOOR.write().await;
+        end(name, story.await);
+    }
+}
+
+#[allow(clippy::panic)] // how a test fails; the error's own text says everything, its Debug form would hide it
+fn end(name: &str, ended: Result<()>) {
+    if let Err(error) = ended {
+        panic!("{name}: {error}");
     }
 }

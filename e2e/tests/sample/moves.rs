@@ -1,11 +1,12 @@
 //! `clusterctl move` of an owner that is the infrastructure of a Cluster, whole and broken off at every step: nothing is
 //! created and nothing is deleted in the cloud.
 use crate::breaks::{BREAKS, Break};
-use crate::copies::copied_and_restored;
 use crate::cloud::{BIRTH_AND_DEATH, Cloud, WRITES, of_verbs};
+use crate::copies::copied_and_restored;
 use crate::owners::{API_VERSION, annotation, is_ready, is_stalled, ledger, one_of_each, owner_id};
 use crate::stage::{BINARY, GRACE, PATIENCE, launch, owners_in};
 use crate::tell;
+use common::clock::{Clock, SystemClock};
 use common::names::{self, reason};
 use e2e::patience::has_condition;
 use e2e::{Account, Cluster, ControlPlane, ControllerProcess, Error, Result, capi, manifests, process};
@@ -13,6 +14,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Every Cluster and its owner.
 pub(crate) const NAME: &str = "it";
@@ -39,7 +41,12 @@ impl Side {
         controller.wait_ready(PATIENCE).await?;
         Ok(Side { plane, account, controller })
     }
-    pub(crate) async fn owner(&self, namespace: &str, what: &str, wanted: impl Fn(&DynamicObject) -> bool) -> Result<DynamicObject> {
+    pub(crate) async fn owner(
+        &self,
+        namespace: &str,
+        what: &str,
+        wanted: impl Fn(&DynamicObject) -> bool,
+    ) -> Result<DynamicObject> {
         let owners = owners_in(self.cluster(), namespace).await?;
         e2e::wait_for_object(&owners, NAME, &format!("{namespace}/{NAME} {what}"), PATIENCE, wanted).await
     }
@@ -85,19 +92,35 @@ pub(crate) async fn write_cluster(cluster: &Cluster, namespace: &str) -> Result<
     manifests::apply(cluster, namespace, objects.map_err(Error::other)?).await
 }
 
+/// Says that the Cluster's control plane works, and waits until the core manager, which may write what it saw before, lets it
+/// stand.
+async fn initialized(side: &Side, namespace: &str) -> Result<()> {
+    let clusters = capi::clusters(side.cluster(), namespace).await?;
+    let mut stood = 0;
+    while stood < 3 {
+        let cluster = clusters.get(NAME).await?;
+        if has_condition(&cluster, "ControlPlaneInitialized", "True") {
+            stood += 1;
+        } else {
+            stood = 0;
+            capi::set_control_plane_initialized(side.cluster(), namespace, NAME).await?;
+        }
+        SystemClock.sleep_until(SystemClock.boot() + Duration::from_millis(300)).await;
+    }
+    Ok(())
+}
+
 /// Waits until Cluster API's own manager sees it provisioned and holds its owner.
 pub(crate) async fn wait_provisioned(side: &Side, namespace: &str) -> Result<()> {
-    capi::set_control_plane_initialized(side.cluster(), namespace, NAME).await?;
     side.owner(namespace, "to be ready and held by its Cluster", |object| {
         is_ready(object) && object.metadata.owner_references.as_ref().is_some_and(|list| !list.is_empty())
     })
     .await?;
     let clusters = capi::clusters(side.cluster(), namespace).await?;
-    let provisioned = |object: &DynamicObject| {
-        object.data["status"]["initialization"]["infrastructureProvisioned"] == true
-            && has_condition(object, "ControlPlaneInitialized", "True")
-    };
-    e2e::wait_for_object(&clusters, NAME, "the Cluster to be provisioned", PATIENCE, provisioned).await.map(drop)
+    let provisioned =
+        |object: &DynamicObject| object.data["status"]["initialization"]["infrastructureProvisioned"] == true;
+    e2e::wait_for_object(&clusters, NAME, "the Cluster to be provisioned", PATIENCE, provisioned).await?;
+    initialized(side, namespace).await
 }
 
 #[tokio::test]
@@ -197,10 +220,11 @@ async fn broken_off(it: &Break, source: &Side, target: &Side) -> Result<()> {
 
 /// What an operator does then: unpause the source, and run the same command again.
 async fn move_again(it: &Break, source: &Side, target: &Side) -> Result<()> {
+    it.tidy(source).await?;
     let clusters = capi::clusters(source.cluster(), it.name).await?;
     clusters.patch(NAME, &PatchParams::default(), &Patch::Merge(json!({"spec": {"paused": false}}))).await?;
-    capi::clusterctl_move(source.cluster(), target.cluster(), it.name).await?;
-    it.tidy(target).await
+    initialized(source, it.name).await?;
+    capi::clusterctl_move(source.cluster(), target.cluster(), it.name).await.map(drop)
 }
 
 /// `sample-controller takeover --from <installation>`, once, for all.

@@ -20,7 +20,7 @@ async fn wrong_answers_of_the_api_server_are_survived() {
 }
 
 async fn wrong_answers() -> Result<()> {
-    // given a controller that reaches the API server through a proxy that strikes one request in four
+    // given a controller that reaches the API server through a proxy that strikes one request in four and every other watch
     let seed = env::number(env::SEED, 1);
     let mut stage = Stage::set("proxy").await?;
     let proxy = FaultProxy::start(&stage.account, seed).await?;
@@ -42,7 +42,11 @@ async fn wrong_answers() -> Result<()> {
     let times = |trouble| struck.get(&trouble).copied().unwrap_or(0);
     let watches = times(Trouble::ShortWatch) + times(Trouble::Refused(410));
     assert!(watches > 0 && struck.values().sum::<u64>() > 50, "too little happened: {struck:?}");
-    println!("\nSEEN: {} requests struck ({struck:?}); {} owners at rest, 0 doubled, 0 lost", struck.values().sum::<u64>(), all.len());
+    println!(
+        "\nSEEN: {} requests struck ({struck:?}); {} owners at rest, 0 doubled, 0 lost",
+        struck.values().sum::<u64>(),
+        all.len()
+    );
     proxy.calm();
     stage.delete_all().await?;
     controller.kill().await?;

@@ -2,7 +2,7 @@
 use crate::cloud::{WRITES, of_verbs};
 use crate::owners::one_of_each;
 use crate::stage::{GRACE, Stage};
-use crate::tell;
+use crate::tell_alone;
 use common::clock::{Clock, SystemClock};
 use e2e::audit::Request;
 use e2e::{AuditLog, Result, env};
@@ -23,7 +23,7 @@ fn shown(requests: &BTreeMap<Request, u64>) -> String {
 
 #[tokio::test]
 async fn write_counts_are_those_of_the_protocol_and_rest_costs_nothing() {
-    tell("write_counts_are_those_of_the_protocol_and_rest_costs_nothing", story()).await;
+    tell_alone("write_counts_are_those_of_the_protocol_and_rest_costs_nothing", story()).await;
 }
 
 async fn story() -> Result<()> {

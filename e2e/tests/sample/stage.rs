@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub(crate) const BINARY: &str = "sample-controller";
 /// Nothing takes longer unless something is broken: several settle times on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
 /// A controller that is told to end does so in less.
 pub(crate) const GRACE: Duration = Duration::from_secs(40);
 

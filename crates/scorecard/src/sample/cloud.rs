@@ -69,7 +69,9 @@ impl EmulatedSample {
     /// Live things that people know by this readable tag: slot and id.
     pub fn slots(&self, readable: &str) -> BTreeMap<common::identity::Slot, Id> {
         let things = self.cloud.truth(date_of(self.now)).into_iter().filter(alive);
-        let ours = things.filter(|t| t.tags.as_ref().is_some_and(|tags| tags.get(READABLE_TAG).map(String::as_str) == Some(readable)));
+        let ours = things.filter(|t| {
+            t.tags.as_ref().is_some_and(|tags| tags.get(READABLE_TAG).map(String::as_str) == Some(readable))
+        });
         ours.filter_map(|t| Some((t.tags?.get(KEYS.slot)?.parse().ok()?, t.id))).collect()
     }
     fn tell(&self, thing: &cloud_emulator::kit::Truth) -> Truth {
@@ -89,11 +91,21 @@ impl EmulatedSample {
     /// Everything alive, for an audit.
     pub fn found(&self) -> Vec<Found> {
         let things = self.cloud.truth(date_of(self.now));
-        things.iter().filter(|t| alive(t)).filter_map(|t| {
-            let seen = seen(t)?;
-            let parent = t.fields.get("network_id").and_then(Value::as_str).map(str::to_owned);
-            Some(Found { kind: seen.kind, id: t.id.clone(), mark: seen.mark, name: seen.key.unwrap_or_default(), parent })
-        }).collect()
+        things
+            .iter()
+            .filter(|t| alive(t))
+            .filter_map(|t| {
+                let seen = seen(t)?;
+                let parent = t.fields.get("network_id").and_then(Value::as_str).map(str::to_owned);
+                Some(Found {
+                    kind: seen.kind,
+                    id: t.id.clone(),
+                    mark: seen.mark,
+                    name: seen.key.unwrap_or_default(),
+                    parent,
+                })
+            })
+            .collect()
     }
 }
 
@@ -179,7 +191,8 @@ impl SimCloud for EmulatedSample {
     fn retag(&mut self, now: Millis, id: &str, mark: Option<&Mark>) {
         self.now = now;
         let set = mark.map(|m| m.to_tags(&KEYS)).unwrap_or_default();
-        let remove: Vec<String> = KEYS.all().iter().filter(|k| !set.contains_key(**k)).map(|k| (*k).to_owned()).collect();
+        let remove: Vec<String> =
+            KEYS.all().iter().filter(|k| !set.contains_key(**k)).map(|k| (*k).to_owned()).collect();
         let _ = self.cloud.retag_by_hand(date_of(now), id, set, &remove);
         self.note(now, id);
     }

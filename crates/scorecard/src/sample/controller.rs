@@ -122,7 +122,8 @@ impl Subject for Sample {
             peers: Guard::NONE,
         };
         let (clock, random) = (Arc::clone(&surroundings.clock), Arc::clone(&surroundings.random));
-        let engine = Engine::new(settings, clock.clone(), random, surroundings.fence.clone(), surroundings.rules.clone());
+        let engine =
+            Engine::new(settings, clock.clone(), random, surroundings.fence.clone(), surroundings.rules.clone());
         let account = surroundings.sim.with(|s| s.cloud.current_account());
         let token = ACCOUNTS.iter().find(|(name, _)| *name == account).map_or("none", |(_, token)| token);
         let (transport, time) = (Arc::new(surroundings.transport.clone()), clock.clone());
@@ -165,7 +166,8 @@ impl Subject for Sample {
             let disk = plant("disk", json!({"name": format!("dead.{n}"), "size_gb": 1}));
             plant("address", json!({"network_id": network, "label": "dead"}));
             plant("route", json!({"network_id": network, "destination": "172.30.0.0/16", "next_hop": "10.9.0.1"}));
-            let machine = json!({"name": format!("dead.{n}"), "network_id": network, "disk_id": disk, "flavor": "small"});
+            let machine =
+                json!({"name": format!("dead.{n}"), "network_id": network, "disk_id": disk, "flavor": "small"});
             plant("machine", machine);
         }
         ids

@@ -104,12 +104,16 @@ fn add(spec: &mut SampleOwnerSpec, chance: &mut Chance) -> bool {
     let free = |taken: &dyn Fn(&str) -> bool, prefix: &str| (0..20).find(|n| !taken(&format!("{prefix}{n}")));
     let Some(first) = spec.networks.first().map(|n| n.name.clone()) else { return false };
     match chance.below(4) {
-        0 => free(&|x| spec.networks.iter().any(|n| n.name == x), "n").map(|n| spec.networks.push(network(n))).is_some(),
+        0 => {
+            free(&|x| spec.networks.iter().any(|n| n.name == x), "n").map(|n| spec.networks.push(network(n))).is_some()
+        }
         1 => free(&|x| spec.disks.iter().any(|d| d.name == x), "d").map(|n| spec.disks.push(disk(n))).is_some(),
         2 => free(&|x| spec.addresses.iter().any(|a| a.name == x), "a")
             .map(|n| spec.addresses.push(address(n, &first)))
             .is_some(),
-        _ => free(&|x| spec.routes.iter().any(|r| r.name == x), "r").map(|n| spec.routes.push(route(n, &first))).is_some(),
+        _ => free(&|x| spec.routes.iter().any(|r| r.name == x), "r")
+            .map(|n| spec.routes.push(route(n, &first)))
+            .is_some(),
     }
 }
 

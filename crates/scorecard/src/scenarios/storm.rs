@@ -104,7 +104,7 @@ fn draw_script(force: Force, shared: bool, chance: &mut Chance) -> Script {
             }
         }
         Force::Users => {
-            for _ in 0..1 + chance.below(4) {
+            for _ in 0..=chance.below(4) {
                 script.acts.extend(chance.pick(USERS));
             }
             script.calm.extend([

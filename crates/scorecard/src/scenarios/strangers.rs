@@ -38,7 +38,7 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
         }
     }
     let mut planted = Vec::new();
-    for _ in 0..1 + chance.below(3) {
+    for _ in 0..=chance.below(3) {
         planted.extend(plant(&world, bench, &key, &spec, marking, &mut chance));
     }
     if moment == 0 {

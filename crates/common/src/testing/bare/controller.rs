@@ -31,7 +31,7 @@ const PEERS: crate::peer::Guard = crate::peer::Guard {
 };
 
 const CONTROLLER: &str = "bare";
-const RESYNC: Duration = Duration::from_secs(600);
+const RESYNC: Duration = Duration::from_mins(10);
 
 /// The smallest user of the engine.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,0 +1,77 @@
+//! Many owners, each with one network, made and left alone.
+use crate::PATIENCE;
+use common::clock::{Clock, SystemClock};
+use e2e::controller::ControllerProcess;
+use e2e::emulator::EmulatorProcess;
+use e2e::{Error, Result, Seen, until};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::Api;
+use kube::api::{DynamicObject, PostParams};
+use serde_json::json;
+use std::time::Duration;
+
+/// Requests to the API server at once: enough to keep it busy on two cores.
+const AT_ONCE: usize = 16;
+/// What people write down beside; brings an owner to 4 KB with what the API server and the controller add.
+const NOTES: usize = 900;
+
+pub(crate) fn name(number: u64) -> String {
+    format!("owner-{number:05}")
+}
+
+pub(crate) async fn create(owners: &Api<DynamicObject>, count: u64) -> Result<()> {
+    let one = |number: u64| async move {
+        let (high, low) = (number / 256 % 256, number % 256);
+        let object: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "sample.custody.dev/v1alpha1",
+            "kind": "SampleOwner",
+            "metadata": {"name": name(number), "annotations": {"example.com/notes": "n".repeat(NOTES)}},
+            "spec": {"networks": [{"name": "net", "cidr": format!("10.{high}.{low}.0/24")}]},
+        }))
+        .map_err(Error::other)?;
+        owners.create(&PostParams::default(), &object).await?;
+        Ok::<(), Error>(())
+    };
+    stream::iter((0..count).map(one)).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// The size of one owner as the API server sends it.
+pub(crate) async fn json_bytes(owners: &Api<DynamicObject>) -> Result<usize> {
+    let object = owners.get(&name(0)).await?;
+    Ok(serde_json::to_vec(&object).map_err(Error::other)?.len())
+}
+
+/// Waits until every owner has its network and the controller has nothing left to do.
+pub(crate) async fn converge(cloud: &EmulatorProcess, controller: &ControllerProcess, count: u64) -> Result<()> {
+    let told = std::cell::Cell::new(0);
+    until("all networks", PATIENCE, || async {
+        let made = cloud.things().await?.as_array().map_or(0, |list| list.len() as u64);
+        if made >= told.get() + count.div_ceil(10) {
+            println!("   {made} of {count}");
+            told.set(made);
+        }
+        SystemClock.sleep_until(SystemClock.boot() + Duration::from_secs(2)).await;
+        Ok(if made >= count { Seen::Yes(()) } else { Seen::NotYet(format!("{made} networks")) })
+    })
+    .await?;
+    quiet(controller).await
+}
+
+/// Nothing queued and nothing running for ten looks in a row.
+pub(crate) async fn quiet(controller: &ControllerProcess) -> Result<()> {
+    let still = std::cell::Cell::new(0);
+    until("the controller to be quiet", PATIENCE, || async {
+        let metrics = controller.metrics().await?;
+        let busy = sum(&metrics, "workqueue_depth") + sum(&metrics, "controller_runtime_active_workers");
+        still.set(if busy > 0.0 { 0 } else { still.get() + 1 });
+        SystemClock.sleep_until(SystemClock.boot() + Duration::from_secs(1)).await;
+        Ok(if still.get() >= 10 { Seen::Yes(()) } else { Seen::NotYet(format!("{busy} keys queued or running")) })
+    })
+    .await
+}
+
+/// The sum of a metric over its labels.
+fn sum(metrics: &str, name: &str) -> f64 {
+    let lines = metrics.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
