@@ -84,7 +84,11 @@ pub fn at_rest(world: &World, when: &str, verdict: &mut Verdict) {
         let things: Vec<Truth> = s.cloud.truth().into_iter().filter(|t| t.live).collect();
         for thing in things.iter().filter(|t| t.by_controller) {
             let recorded = owners.iter().filter_map(|o| o.ledger.as_ref()).any(|l| records(l, &thing.id));
-            if recorded || paused {
+            // an owner on its way out finds its things by their marks
+            let found = |o: &Standing| {
+                o.object.view.deleting && thing.marks.last().is_some_and(|(_, mark)| o.claims.cover(mark))
+            };
+            if recorded || paused || owners.iter().any(found) {
                 continue;
             }
             match excuse(thing, harm, s, &present) {
@@ -185,7 +189,8 @@ fn justified(s: &State, o: &Standing, why: &str) -> bool {
         reason::OWNERSHIP_CONFLICT => live()
             .any(|t| matches!(t.marks.last(), Some((_, mark)) if *mark != MarkSeen::Nothing && !o.claims.cover(mark))),
         reason::REFERENCE_LOST => harm.hand || adopted_gone(s, o),
-        reason::RESOURCE_LOST => harm.hand,
+        // by hand, or before the backup was restored
+        reason::RESOURCE_LOST => harm.hand || harm.ledger,
         reason::RESOURCE_FAILED => true,
         // nothing but the ledger knew which account was the right one
         reason::IDENTITY_MISMATCH => harm.ledger && harm.denied,
