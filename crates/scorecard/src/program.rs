@@ -48,7 +48,7 @@ pub struct Arguments {
 }
 
 fn subjects() -> Vec<Arc<dyn Subject>> {
-    vec![Arc::new(Bare), Arc::new(Sample)]
+    vec![Arc::new(Bare::default()), Arc::new(Sample::default())]
 }
 
 #[allow(clippy::print_stdout)] // the table is the program's output

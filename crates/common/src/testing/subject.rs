@@ -96,6 +96,8 @@ pub trait Subject: Send + Sync + 'static {
     fn kind(&self) -> &'static str;
     /// Its times.
     fn timing(&self) -> Timing;
+    /// The same, told that the cloud's lists lag this much.
+    fn told(&self, lag: Duration) -> Arc<dyn Subject>;
     /// How many waves the pieces of [`Variety::Twelve`] come in.
     fn waves(&self) -> u64;
     /// A fresh cloud.

@@ -36,8 +36,17 @@ const RESYNC: Duration = Duration::from_mins(10);
 const STALE: Duration = Duration::from_secs(1);
 
 /// The sample controller.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sample;
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    timing: Timing,
+}
+impl Default for Sample {
+    /// With the defaults of the controller's flags.
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Sample { timing: Timing { window: seconds(10), call: seconds(10), lag: seconds(30), poll: seconds(10) } }
+    }
+}
 
 struct SampleProcess {
     reconciler: Reconciler,
@@ -66,9 +75,10 @@ impl Subject for Sample {
         KIND
     }
     fn timing(&self) -> Timing {
-        // the defaults of the controller's flags
-        let seconds = Duration::from_secs;
-        Timing { window: seconds(10), call: seconds(10), lag: seconds(30), poll: seconds(10) }
+        self.timing
+    }
+    fn told(&self, lag: Duration) -> Arc<dyn Subject> {
+        Arc::new(Sample { timing: Timing { lag, ..self.timing } })
     }
     fn waves(&self) -> u64 {
         2
