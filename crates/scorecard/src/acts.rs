@@ -257,7 +257,7 @@ impl Hands {
                 true
             }),
             // before the first ledger there is no account that would be the other one
-            Act::OtherAccount if object.is_none_or(|o| !o.view.annotations.contains_key(&ledger)) => false,
+            Act::OtherAccount if unwritten(world, &ledger) => false,
             Act::OtherAccount => {
                 world.sim.with(|s| s.evidence.harm.denied = true);
                 switch_account(world, "acct-2")
@@ -528,6 +528,11 @@ impl Hands {
             true
         })
     }
+}
+
+/// Is there an owner without a ledger?
+fn unwritten(world: &World, ledger: &str) -> bool {
+    world.sim.with(|s| s.servers[0].objects().any(|(_, o)| !o.view.annotations.contains_key(ledger)))
 }
 
 fn crash_all(world: &mut World) -> bool {
