@@ -52,6 +52,10 @@ pub enum Act {
     ForeignTwin,
     /// A thing with our owner id under another place.
     OtherPlaceTwin,
+    /// A stranger's thing is there, and the owner is edited to use it.
+    Reference,
+    /// Somebody deletes a stranger's thing.
+    HandDeleteStranger,
     /// Somebody deletes one of our things.
     HandDelete,
     /// Somebody takes the tags off one of our things.
@@ -136,15 +140,15 @@ impl Hands {
     fn object(&self, world: &World) -> Option<std::sync::Arc<Object>> {
         world.sim.with(|s| s.servers[0].get(&self.key).cloned())
     }
-    fn edit(&self, world: &World, server: usize, key: &Key, change: impl FnOnce(&mut Object)) -> bool {
+    fn edit(world: &World, server: usize, key: &Key, change: impl FnOnce(&mut Object)) -> bool {
         world.sim.with(|s| {
             let changed = s.servers[server].edit(key, change);
             s.announce();
             changed
         })
     }
-    fn annotate(&self, world: &World, server: usize, key: &Key, name: &str, value: Option<String>) -> bool {
-        self.edit(world, server, key, |o| match value {
+    fn annotate(world: &World, server: usize, key: &Key, name: &str, value: Option<String>) -> bool {
+        Hands::edit(world, server, key, |o| match value {
             Some(value) => drop(o.view.annotations.insert(name.to_owned(), value)),
             None => drop(o.view.annotations.remove(name)),
         })
@@ -169,34 +173,34 @@ impl Hands {
             Act::DeleteCopy => self.copy.clone().is_some_and(|(server, key)| self.delete(world, server, &key)),
             Act::Edit(edit) => {
                 let subject = world.subject.clone();
-                self.edit(world, 0, &key, |o| {
+                Hands::edit(world, 0, &key, |o| {
                     subject.edit(&mut o.spec, edit, chance);
                 })
             }
             Act::Confirm => object.is_some_and(|o| {
-                self.annotate(world, 0, &key, names::CONFIRM_REMOVAL, Some(o.view.generation.to_string()))
+                Hands::annotate(world, 0, &key, names::CONFIRM_REMOVAL, Some(o.view.generation.to_string()))
             }),
             Act::Strip if !deleting => {
                 world.sim.with(|s| s.evidence.harm.ledger = true);
-                self.edit(world, 0, &key, |o| {
+                Hands::edit(world, 0, &key, |o| {
                     o.view.finalizers.retain(|f| *f != finalizer);
                     o.view.annotations.remove(&ledger);
                     o.view.annotations.remove(&owner);
                 })
             }
             Act::StripFinalizer if !deleting => {
-                self.edit(world, 0, &key, |o| o.view.finalizers.retain(|f| *f != finalizer))
+                Hands::edit(world, 0, &key, |o| o.view.finalizers.retain(|f| *f != finalizer))
             }
             Act::StripLedger => {
                 world.sim.with(|s| s.evidence.harm.ledger = true);
-                self.annotate(world, 0, &key, &ledger, None)
+                Hands::annotate(world, 0, &key, &ledger, None)
             }
             Act::StripOwnerId => {
                 world.sim.with(|s| s.evidence.harm.ledger = true);
-                self.annotate(world, 0, &key, &owner, None)
+                Hands::annotate(world, 0, &key, &owner, None)
             }
             Act::Strip | Act::StripFinalizer => false,
-            Act::WipeStatus => self.edit(world, 0, &key, |o| {
+            Act::WipeStatus => Hands::edit(world, 0, &key, |o| {
                 o.view.conditions.clear();
                 o.fields.clear();
             }),
@@ -205,7 +209,7 @@ impl Hands {
             Act::NewerLedger => self.spoil(world, &ledger, |text| text.replacen("\"version\":1", "\"version\":99", 1)),
             Act::SpoilOwnerId => self.spoil(world, &owner, |text| text.to_uppercase() + "Z"),
             Act::Repair => match self.repair.take() {
-                Some((name, value)) => self.annotate(world, 0, &key, &name, value),
+                Some((name, value)) => Hands::annotate(world, 0, &key, &name, value),
                 None => false,
             },
             Act::Lose => {
@@ -220,13 +224,23 @@ impl Hands {
             }
             Act::RestoreBackup => self.restore(world, &ledger, Some(chance)),
             Act::RestoreNewest => self.restore(world, &ledger, None),
-            Act::Pause => self.annotate(world, 0, &key, names::PAUSED, Some(String::new())),
+            Act::Pause | Act::MovePause => Hands::annotate(world, 0, &key, names::PAUSED, Some(String::new())),
             Act::Unpause => {
-                let a = self.annotate(world, 0, &key, names::PAUSED, None);
-                self.annotate(world, 0, &key, names::DELETE_FOR_MOVE, None) || a
+                let a = Hands::annotate(world, 0, &key, names::PAUSED, None);
+                Hands::annotate(world, 0, &key, names::DELETE_FOR_MOVE, None) || a
             }
             Act::Stranger | Act::ForeignTwin | Act::OtherPlaceTwin => self.plant(world, act, chance),
-            Act::HandDelete | Act::HandUntag | Act::HandRetag => self.by_hand(world, act, chance),
+            Act::Reference => self.reference(world, chance),
+            Act::HandDeleteStranger => world.sim.with(|s| {
+                let all: Vec<_> = s.cloud.truth().into_iter().filter(|t| t.live && !t.by_controller).collect();
+                let Some(thing) = chance.pick(&all) else { return false };
+                s.evidence.harm.hand = true;
+                let now = s.now();
+                s.say(|| format!("  {}", thing.id));
+                s.cloud.remove(now, &thing.id);
+                true
+            }),
+            Act::HandDelete | Act::HandUntag | Act::HandRetag => Hands::by_hand(world, act, chance),
             Act::Deny => {
                 let permission = chance.pick(&world.subject.permissions());
                 world.sim.with(|s| {
@@ -244,15 +258,11 @@ impl Hands {
             }),
             // before the first ledger there is no account that would be the other one
             Act::OtherAccount if object.is_none_or(|o| !o.view.annotations.contains_key(&ledger)) => false,
-            Act::OtherAccount => world.sim.with(|s| {
-                s.evidence.harm.denied = true;
-                s.cloud.account("acct-2");
-                true
-            }),
-            Act::RightAccount => world.sim.with(|s| {
-                s.cloud.account("acct-1");
-                true
-            }),
+            Act::OtherAccount => {
+                world.sim.with(|s| s.evidence.harm.denied = true);
+                switch_account(world, "acct-2")
+            }
+            Act::RightAccount => switch_account(world, "acct-1"),
             Act::Quota => world.sim.with(|s| {
                 s.evidence.harm.denied = true;
                 s.cloud.quota(Some(0));
@@ -270,8 +280,8 @@ impl Hands {
                 s.cloud.fail_builds(false);
                 true
             }),
-            Act::PeerOn => !deleting && self.edit(world, 0, &key, |o| o.view.finalizers.push(PEER.into())),
-            Act::PeerOff => self.edit(world, 0, &key, |o| o.view.finalizers.retain(|f| f != PEER)),
+            Act::PeerOn => !deleting && Hands::edit(world, 0, &key, |o| o.view.finalizers.push(PEER.into())),
+            Act::PeerOff => Hands::edit(world, 0, &key, |o| o.view.finalizers.retain(|f| f != PEER)),
             Act::ClockJump => world.sim.with(|s| {
                 let hour = SignedDuration::from_hours(if chance.one_in(2) { 1 } else { -1 });
                 for p in &mut s.processes {
@@ -284,27 +294,20 @@ impl Hands {
                 s.wire.outages.push((target, now, now + 60_000));
                 true
             }),
-            Act::CrashAll => {
-                let all: Vec<usize> = world.processes.iter().map(|p| p.id).collect();
-                for id in all {
-                    world.crash(id);
-                }
-                true
-            }
-            Act::MovePause => self.annotate(world, 0, &key, names::PAUSED, Some(String::new())),
+            Act::CrashAll => crash_all(world),
             Act::MoveCopy => self.copy_to(world, OTHER, &key.1.clone(), true),
             Act::CopyManifest => self.copy_to(world, OTHER, &key.1.clone(), false),
             Act::CopyName => self.copy_to(world, 0, &format!("{}-copy", key.1), false),
             // clusterctl replaces all annotations of the source
             Act::MoveMark => {
                 self.copy.is_some()
-                    && self.edit(world, 0, &key, |o| {
+                    && Hands::edit(world, 0, &key, |o| {
                         o.view.annotations = [(names::DELETE_FOR_MOVE.to_owned(), String::new())].into();
                     })
             }
             Act::MoveRemove => {
                 self.copy.is_some() && {
-                    self.edit(world, 0, &key, |o| o.view.finalizers.clear());
+                    Hands::edit(world, 0, &key, |o| o.view.finalizers.clear());
                     world.sim.with(|s| {
                         let gone = s.servers[0].delete(&key);
                         s.announce();
@@ -314,7 +317,7 @@ impl Hands {
             }
             Act::MoveUnpause => {
                 let copy = self.copy.clone();
-                copy.is_some_and(|(server, key)| self.annotate(world, server, &key, names::PAUSED, None))
+                copy.is_some_and(|(server, key)| Hands::annotate(world, server, &key, names::PAUSED, None))
             }
             Act::TakePlace => {
                 let place = Place::of(
@@ -337,7 +340,7 @@ impl Hands {
             Act::TakeNone => self.ask_copy(world, "none".into()),
             Act::SourceTakeNone => {
                 world.sim.with(|s| s.evidence.harm.given_up = true);
-                self.annotate(world, 0, &key, names::TAKE_OVER, Some("none".into()))
+                Hands::annotate(world, 0, &key, names::TAKE_OVER, Some("none".into()))
             }
         }
     }
@@ -346,7 +349,7 @@ impl Hands {
             world.sim.with(|s| s.evidence.harm.given_up = true);
         }
         let copy = self.copy.clone();
-        copy.is_some_and(|(server, key)| self.annotate(world, server, &key, names::TAKE_OVER, Some(what)))
+        copy.is_some_and(|(server, key)| Hands::annotate(world, server, &key, names::TAKE_OVER, Some(what)))
     }
     /// Deletes an owner; without our finalizer its things are lost, and that is the user's doing.
     pub fn delete(&self, world: &World, server: usize, key: &Key) -> bool {
@@ -396,7 +399,7 @@ impl Hands {
             s.say(|| format!("  back to {old}"));
         });
         let key = self.key.clone();
-        self.annotate(world, 0, &key, name, Some(old))
+        Hands::annotate(world, 0, &key, name, Some(old))
     }
     fn spoil(&mut self, world: &World, name: &str, how: impl Fn(&str) -> String) -> bool {
         let Some(text) = self.object(world).and_then(|o| o.view.annotations.get(name).cloned()) else { return false };
@@ -406,7 +409,7 @@ impl Hands {
         self.repair = Some((name.to_owned(), Some(text.clone())));
         world.sim.with(|s| s.evidence.harm.ledger = true);
         let key = self.key.clone();
-        self.annotate(world, 0, &key, name, Some(how(&text)))
+        Hands::annotate(world, 0, &key, name, Some(how(&text)))
     }
     fn restore(&self, world: &World, name: &str, chance: Option<&mut Chance>) -> bool {
         let id = names::owner_id(self.controller);
@@ -465,7 +468,7 @@ impl Hands {
         let subject = world.subject.clone();
         let claims = self.claims(world);
         world.sim.with(|s| {
-            let twins = subject.twins(&object.spec, s.cloud.as_ref());
+            let twins = subject.twins(&self.key.1, &object.spec, s.cloud.as_ref());
             let Some(twin) = chance.pick(&twins) else { return false };
             let slot = chance.pick(&subject.wanted(&object.spec)).and_then(|slot| slot.parse().ok());
             let elsewhere = Place::of("elsewhere", "other", "Owner", "ns", "b");
@@ -486,10 +489,24 @@ impl Hands {
             made.is_some()
         })
     }
+    fn reference(&self, world: &World, chance: &mut Chance) -> bool {
+        let Some(object) = self.object(world) else { return false };
+        let subject = world.subject.clone();
+        let planted = world.sim.with(|s| {
+            let twin = chance.pick(&subject.twins(&self.key.1, &object.spec, s.cloud.as_ref()))?;
+            let now = s.now();
+            Some((s.cloud.plant(now, &twin, None)?, twin.kind))
+        });
+        planted.is_some_and(|(id, kind)| {
+            Hands::edit(world, 0, &self.key, |o| {
+                subject.refer(&mut o.spec, &kind, &id);
+            })
+        })
+    }
     fn claims(&self, world: &World) -> Claims {
         world.sim.with(|s| Claims::of(&s.servers[0], &self.key, self.controller, s.evidence.kind))
     }
-    fn by_hand(&self, world: &World, act: Act, chance: &mut Chance) -> bool {
+    fn by_hand(world: &World, act: Act, chance: &mut Chance) -> bool {
         world.sim.with(|s| {
             let ours: Vec<_> = s.cloud.truth().into_iter().filter(|t| t.live && t.by_controller).collect();
             let Some(thing) = chance.pick(&ours) else { return false };
@@ -511,4 +528,21 @@ impl Hands {
             true
         })
     }
+}
+
+fn crash_all(world: &mut World) -> bool {
+    let all: Vec<usize> = world.processes.iter().map(|p| p.id).collect();
+    for id in all {
+        world.crash(id);
+    }
+    true
+}
+/// Other credentials come with a restart: a token never changes its account.
+fn switch_account(world: &mut World, name: &str) -> bool {
+    let other = world.sim.with(|s| s.cloud.current_account() != name);
+    if other {
+        world.sim.with(|s| s.cloud.account(name));
+        crash_all(world);
+    }
+    other
 }

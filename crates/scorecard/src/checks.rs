@@ -84,7 +84,11 @@ pub fn at_rest(world: &World, when: &str, verdict: &mut Verdict) {
         let things: Vec<Truth> = s.cloud.truth().into_iter().filter(|t| t.live).collect();
         for thing in things.iter().filter(|t| t.by_controller) {
             let recorded = owners.iter().filter_map(|o| o.ledger.as_ref()).any(|l| records(l, &thing.id));
-            if recorded || paused {
+            // an owner on its way out finds its things by their marks
+            let found = |o: &Standing| {
+                o.object.view.deleting && thing.marks.last().is_some_and(|(_, mark)| o.claims.cover(mark))
+            };
+            if recorded || paused || owners.iter().any(found) {
                 continue;
             }
             match excuse(thing, harm, s, &present) {
@@ -144,6 +148,7 @@ pub fn converged(world: &World, when: &str, verdict: &mut Verdict) {
                 Progress::Blocked { reason, .. } if world.sim.with(|s| justified(s, &o, reason)) => None,
                 Progress::Blocked { reason, .. } => Some(format!("stuck with {reason}")),
                 Progress::Waiting { message, .. } => Some(format!("still waiting: {message}")),
+                Progress::Failed(fault) if world.sim.with(|s| in_the_way(s, &fault.to_string())) => None,
                 Progress::Failed(fault) => Some(format!("still failing: {fault}")),
                 Progress::Stale(_) => Some("still stale".into()),
                 Progress::Gone => Some("said to be gone".into()),
@@ -184,11 +189,22 @@ fn justified(s: &State, o: &Standing, why: &str) -> bool {
         reason::OWNERSHIP_CONFLICT => live()
             .any(|t| matches!(t.marks.last(), Some((_, mark)) if *mark != MarkSeen::Nothing && !o.claims.cover(mark))),
         reason::REFERENCE_LOST => harm.hand || adopted_gone(s, o),
-        reason::RESOURCE_LOST => harm.hand,
+        // by hand, or before the backup was restored
+        reason::RESOURCE_LOST => harm.hand || harm.ledger,
         reason::RESOURCE_FAILED => true,
+        // nothing but the ledger knew which account was the right one
+        reason::IDENTITY_MISMATCH => harm.ledger && harm.denied,
         reason::TAKEOVER_REQUIRED => harm.copied || harm.ledger || harm.owner,
         _ => false,
     }
+}
+
+/// Does the cloud refuse because of a thing that nobody here may delete?
+fn in_the_way(s: &State, why: &str) -> bool {
+    let named = |t: &Truth| t.live && why.contains("in use") && why.contains(&format!("by {}", t.id));
+    let owners = owners(s);
+    let ours = |t: &Truth| t.marks.last().is_some_and(|(_, mark)| owners.iter().any(|o| o.claims.cover(mark)));
+    s.cloud.truth().iter().any(|t| named(t) && !ours(t))
 }
 
 /// Somebody else made it, and it is gone.
@@ -205,12 +221,21 @@ fn adopted_gone(s: &State, o: &Standing) -> bool {
 /// All owners are gone.
 pub fn all_gone(world: &World, when: &str, verdict: &mut Verdict) {
     for o in world.sim.with(|s| owners(s)) {
-        let why = world.processes.iter().filter_map(|p| p.reports.get(&o.key)).map(|r| match &r.progress {
+        let mut why = world.processes.iter().filter_map(|p| p.reports.get(&o.key)).map(|r| match &r.progress {
             Progress::Waiting { message, .. } => message.clone(),
             Progress::Blocked { reason, .. } => (*reason).to_owned(),
             other => format!("{other:?}"),
         });
-        let why = why.last().unwrap_or_default();
+        let why = why.next_back().unwrap_or_default();
+        let harm = world.sim.with(|s| s.evidence.harm);
+        if world.sim.with(|s| in_the_way(s, &why)) {
+            verdict.residue.insert(format!("{when}: owner waits for a stranger's thing that stands on its own"));
+            continue;
+        }
+        if why == reason::IDENTITY_MISMATCH && harm.ledger && harm.denied {
+            verdict.residue.insert(format!("{when}: ledger lost under another account's credentials"));
+            continue;
+        }
         verdict.violations.insert(format!("{when}: owner never goes away ({why})"));
     }
 }
@@ -223,6 +248,11 @@ pub fn silent(world: &mut World, when: &str, verdict: &mut Verdict) {
             (writes, s.wire.count(Target::Cloud, true), s.wire.count(Target::Api, true))
         })
     };
+    // an owner that cannot have what it wants keeps trying, slowly
+    let settled = |p: &Progress| matches!(p, Progress::Done | Progress::Blocked { .. });
+    if world.processes.iter().any(|p| p.reports.values().any(|r| !settled(&r.progress))) {
+        return;
+    }
     let before = count(world);
     world.run_for(30 * 60 * 1000);
     let after = count(world);

@@ -8,5 +8,6 @@ pub mod checks;
 pub mod mutations;
 pub mod program;
 pub mod runner;
+pub mod sample;
 pub mod scenarios;
 pub mod table;

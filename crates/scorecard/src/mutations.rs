@@ -64,10 +64,11 @@ pub struct Caught {
 
 /// Looks for the damage, up to `most` histories in each place.
 pub fn hunt(bench: &Bench, mutation: &Mutation, most: u64) -> Option<Caught> {
-    let bench = Bench { rules: Rulebook::without(mutation.rule), trace: false, ..bench.clone() };
+    let whole = Bench { rules: Rulebook::testing(), trace: false, ..bench.clone() };
+    let bench = Bench { rules: Rulebook::without(mutation.rule), ..whole.clone() };
     mutation.places.iter().filter_map(|name| scenarios::named(name)).find_map(|scenario| {
         let most = most.min((scenario.cases)(&bench, most));
-        let (case, damage) = find(&bench, scenario, most)?;
+        let (case, damage) = find(&bench, &whole, scenario, most)?;
         Some(Caught { replay: format!("{}:{case}", scenario.name), damage })
     })
 }

@@ -1,5 +1,6 @@
 //! The command line.
 use crate::bench::{Bench, Scenario};
+use crate::sample::Sample;
 use crate::{mutations, runner, scenarios, table};
 use clap::Parser;
 use common::engine::rules::{Rule, Rulebook};
@@ -47,7 +48,7 @@ pub struct Arguments {
 }
 
 fn subjects() -> Vec<Arc<dyn Subject>> {
-    vec![Arc::new(Bare)]
+    vec![Arc::new(Bare::default()), Arc::new(Sample::default())]
 }
 
 #[allow(clippy::print_stdout)] // the table is the program's output

@@ -82,8 +82,8 @@ pub fn run_many(bench: &Bench, scenario: &Scenario, total: u64, count: u64, done
     sum.into_inner().unwrap_or_default()
 }
 
-/// The first case up to `most` in which damage shows, with what it is.
-pub fn find(bench: &Bench, scenario: &Scenario, most: u64) -> Option<(u64, String)> {
+/// The first case up to `most` in which damage shows that `whole` does not have, with what it is.
+pub fn find(bench: &Bench, whole: &Bench, scenario: &Scenario, most: u64) -> Option<(u64, String)> {
     let next = AtomicU64::new(0);
     let found: Mutex<Option<(u64, String)>> = Mutex::new(None);
     std::thread::scope(|scope| {
@@ -96,7 +96,11 @@ pub fn find(bench: &Bench, scenario: &Scenario, most: u64) -> Option<(u64, Strin
                         break;
                     }
                     let verdict = run_one(bench, scenario, case);
-                    if let (Some(line), Ok(mut found)) = (verdict.violations.into_iter().next(), found.lock())
+                    let Some(line) = verdict.violations.into_iter().next() else { continue };
+                    if !run_one(whole, scenario, case).violations.is_empty() {
+                        continue;
+                    }
+                    if let Ok(mut found) = found.lock()
                         && found.as_ref().is_none_or(|(known, _)| case < *known)
                     {
                         *found = Some((case, line));

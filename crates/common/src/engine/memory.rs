@@ -18,6 +18,8 @@ pub(crate) struct OwnerMemory {
     removals: HashMap<Removal, Boot>,
     /// Tokens that the cloud refused for good: sending them again is of no use.
     refused: HashMap<Slot, String>,
+    /// When each slot's thing was last adjusted: what was read before that says nothing about it.
+    adjusted: HashMap<Slot, Boot>,
     /// Highest seq seen.
     pub(crate) seq: u64,
     /// The owner id.
@@ -80,6 +82,14 @@ impl Memory {
                 m.removals.insert(removal.clone(), old.get(removal).copied().unwrap_or(now));
             }
         });
+    }
+    /// The slot's thing is adjusted now.
+    pub(crate) fn adjust(&self, uid: &str, slot: &Slot, now: Boot) {
+        self.with(uid, now, |m| m.adjusted.insert(slot.clone(), now));
+    }
+    /// Was the slot's thing adjusted at or after this moment?
+    pub(crate) fn adjusted_since(&self, uid: &str, slot: &Slot, moment: Boot, now: Boot) -> bool {
+        self.with(uid, now, |m| m.adjusted.get(slot).is_some_and(|at| *at >= moment))
     }
     /// The cloud refused this token for good.
     pub(crate) fn refuse(&self, uid: &str, slot: &Slot, token: String, now: Boot) {

@@ -6,6 +6,7 @@ use super::report::{Progress, Standing};
 use super::rules::Rule;
 use super::survey::Answers;
 use super::write::Guard;
+use crate::clock::Boot;
 use crate::identity::{MarkSeen, OwnerId, Slot, Then};
 use crate::ledger::{Ledger, Record, Removal};
 use crate::names::{self, reason};
@@ -25,8 +26,8 @@ pub(crate) struct Plan {
     pub(crate) unmarks: Vec<Thing>,
     /// To be deleted.
     pub(crate) deletes: Vec<Thing>,
-    /// There, ready, ours.
-    done: Vec<(Piece, Sighting)>,
+    /// There, ready, ours, and when that was asked.
+    done: Vec<(Piece, Sighting, Boot)>,
     /// Why not everything is done.
     waits: Vec<String>,
     refusals: Vec<(&'static str, String)>,
@@ -77,8 +78,13 @@ impl Pass<'_> {
             return Ok(blocked(reason::PAUSED, why.clone()));
         }
         let mut changed = Vec::new();
-        for (piece, seen) in &plan.done {
+        for (piece, seen, asked) in &plan.done {
             let Some(what) = self.estate.drift(piece, seen) else { continue };
+            if self.engine.memory.adjusted_since(&self.view.uid, &piece.slot, *asked, self.now()) {
+                changed.push(format!("{}: {what}, not visible yet", piece.slot));
+                continue;
+            }
+            self.engine.memory.adjust(&self.view.uid, &piece.slot, self.now());
             // Adjusting twice does no harm, so only the lease bounds it: by the clock, "not after now" is always too late.
             self.engine.may_act(self.now() + self.engine.settings.timing.window)?;
             match self.estate.adjust(piece, seen).await {
@@ -244,7 +250,9 @@ impl Pass<'_> {
             }
             Up::Done(seen) => {
                 state = "ready";
-                plan.done.push((piece.clone(), *seen));
+                let thing = Thing { slot: slot.clone(), id: seen.id.clone() };
+                let asked = answers.get(&thing).map_or(listing.sent, |(sent, _)| *sent);
+                plan.done.push((piece.clone(), *seen, asked));
             }
         }
         self.report.standing.push(Standing { slot: slot.clone(), id, state, message });

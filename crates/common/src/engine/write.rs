@@ -94,7 +94,10 @@ impl Engine {
             if now.uid != base.uid {
                 return Err(Ended::Gone);
             }
-            let stored = self.ledger_of(&now).ok().flatten();
+            // a ledger that cannot be read is not an absent one
+            let Ok(stored) = self.ledger_of(&now) else {
+                return Err(Ended::Overtaken("the ledger cannot be read any more"));
+            };
             if let Some(stored) = &stored
                 && self.is_this_write(stored, &new)
             {

@@ -116,6 +116,8 @@ pub trait SimCloud: Any + Send {
     fn refusals(&self) -> u64;
     /// The credentials belong to this account from now on.
     fn account(&mut self, name: &str);
+    /// Whose credentials a new process gets.
+    fn current_account(&self) -> String;
     /// How far answers are behind from now on.
     fn lags(&mut self, lags: Lags);
     /// New machines fail to build.

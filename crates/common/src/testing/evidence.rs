@@ -142,10 +142,15 @@ impl State {
     }
     fn judge_create(&mut self, new: &Truth) {
         let Some(mark) = new.mark() else { return };
-        let others: Vec<Truth> = self.cloud.truth().into_iter().filter(|old| {
-            let same = |m: &Mark| m.owner == mark.owner && m.slot == mark.slot;
-            old.id != new.id && old.live && old.by_controller && old.mark().is_some_and(same)
-        }).collect();
+        let others: Vec<Truth> = self
+            .cloud
+            .truth()
+            .into_iter()
+            .filter(|old| {
+                let same = |m: &Mark| m.owner == mark.owner && m.slot == mark.slot;
+                old.id != new.id && old.live && old.by_controller && old.mark().is_some_and(same)
+            })
+            .collect();
         if others.is_empty() {
             return;
         }

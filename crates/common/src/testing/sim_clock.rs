@@ -48,7 +48,7 @@ impl Clock for SimClock {
             let booted = s.processes.get(self.process).map_or(Duration::ZERO, |p| p.booted);
             let at = until.0.saturating_sub(booted);
             // Up to the next millisecond: a sleeper must never wake before its time.
-            let at = millis(at) + u64::from(at.subsec_nanos() % 1_000_000 != 0);
+            let at = millis(at) + u64::from(!at.subsec_nanos().is_multiple_of(1_000_000));
             let after = at.saturating_sub(s.now());
             s.book(after, move |_| {
                 let _ = tell.send(());

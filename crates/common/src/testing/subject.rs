@@ -96,14 +96,20 @@ pub trait Subject: Send + Sync + 'static {
     fn kind(&self) -> &'static str;
     /// Its times.
     fn timing(&self) -> Timing;
+    /// The same, told that the cloud's lists lag this much.
+    fn told(&self, lag: Duration) -> Arc<dyn Subject>;
+    /// How many waves the pieces of [`Variety::Twelve`] come in.
+    fn waves(&self) -> u64;
     /// A fresh cloud.
     fn cloud(&self, seed: u64, lags: Lags) -> Box<dyn SimCloud>;
     /// A spec for the owner of this name. Natural keys must not collide between names.
     fn spec(&self, name: &str, variety: Variety, chance: &mut Chance) -> Value;
     /// Changes a spec; false if there is nothing of that sort to change.
     fn edit(&self, spec: &mut Value, edit: Edit, chance: &mut Chance) -> bool;
+    /// Adds a piece that uses somebody else's thing by id; false if its kind cannot be used so.
+    fn refer(&self, spec: &mut Value, kind: &str, id: &str) -> bool;
     /// What a stranger would make to stand in the way of this spec's pieces, as far as the cloud's things allow.
-    fn twins(&self, spec: &Value, cloud: &dyn SimCloud) -> Vec<Twin>;
+    fn twins(&self, name: &str, spec: &Value, cloud: &dyn SimCloud) -> Vec<Twin>;
     /// The permissions a controller needs to change anything.
     fn permissions(&self) -> Vec<String>;
     /// A new process.

@@ -5,8 +5,6 @@ use crate::checks::{Verdict, at_rest, close, converged};
 use crate::scenarios::storm::rest;
 use common::testing::{Chance, Lags, Variety};
 
-const WAVES: u64 = 4;
-
 /// One history: the only chance in it is the spec's.
 pub fn run(bench: &Bench, case: u64) -> Verdict {
     let mut chance = Chance::new(case);
@@ -29,7 +27,7 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
     converged(&world, "rest", &mut verdict);
     // the confirmation that `rest` gives is not ours
     let (writes, status) = world.sim.with(|s| (s.servers[0].writes, s.servers[0].status_writes));
-    let (metadata, most) = (writes - status, 2 * WAVES + 1 + marked_later);
+    let (metadata, most) = (writes - status, 2 * bench.subject.waves() + 1 + marked_later);
     world.sim.with(|s| s.say(|| format!("{pieces} pieces: {metadata} metadata writes of {most}, {status} of status")));
     if pieces != 12 {
         verdict.violations.insert(format!("{pieces} pieces instead of 12"));

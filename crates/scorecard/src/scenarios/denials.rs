@@ -8,6 +8,9 @@ use common::names;
 use common::testing::{Chance, Edit, Key, Variety, World};
 
 const PHASES: u64 = 3;
+/// A refused call is tried again at every resync and every event, no oftener.
+const MOST_TRIES: u64 = 60;
+
 /// How many histories S11 has.
 pub fn cases(bench: &Bench, _budget: u64) -> u64 {
     bench.subject.permissions().len() as u64 * PHASES
@@ -40,6 +43,9 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
         _ => drop(hands.delete(&world, 0, &key)),
     }
     rest(&mut world, &mut hands, settle, &mut chance);
+    if world.sim.with(|s| s.cloud.refusals()) > MOST_TRIES {
+        verdict.violations.insert("tries again and again without a pause".into());
+    }
     named(&world, &key, permission, &mut verdict);
     at_rest(&world, "denied", &mut verdict);
     hands.act(&mut world, Act::Allow, &mut chance);

@@ -83,8 +83,8 @@ pub fn live(bench: &Bench, life: Life, lags: Lags, prepare: impl FnOnce(&mut Sta
 
 /// The run without faults, computed once per subject and life.
 pub fn reference(bench: &Bench, life: Life) -> Arc<Reference> {
-    static KNOWN: Mutex<BTreeMap<(&'static str, Life), Arc<Reference>>> = Mutex::new(BTreeMap::new());
-    let known = (bench.subject.name(), life);
+    static KNOWN: Mutex<BTreeMap<(&'static str, u64, Life), Arc<Reference>>> = Mutex::new(BTreeMap::new());
+    let known = (bench.subject.name(), bench.settle(), life);
     if let Some(found) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&known) {
         return Arc::clone(found);
     }

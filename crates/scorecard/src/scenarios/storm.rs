@@ -88,6 +88,9 @@ fn plant_before(world: &mut World, hands: &mut Hands, chance: &mut Chance) {
     for _ in 0..chance.below(3) {
         hands.act(world, Act::Stranger, chance);
     }
+    if chance.one_in(3) {
+        hands.act(world, Act::Reference, chance);
+    }
     world.sim.with(|s| s.evidence.harm.stranger = true);
 }
 
@@ -101,7 +104,7 @@ fn draw_script(force: Force, shared: bool, chance: &mut Chance) -> Script {
             }
         }
         Force::Users => {
-            for _ in 0..1 + chance.below(4) {
+            for _ in 0..=chance.below(4) {
                 script.acts.extend(chance.pick(USERS));
             }
             script.calm.extend([
@@ -144,6 +147,8 @@ const USERS: &[Act] = &[
     Act::Stranger,
     Act::ForeignTwin,
     Act::OtherPlaceTwin,
+    Act::Reference,
+    Act::HandDeleteStranger,
     Act::HandDelete,
     Act::HandUntag,
     Act::HandRetag,

@@ -38,7 +38,7 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
         }
     }
     let mut planted = Vec::new();
-    for _ in 0..1 + chance.below(3) {
+    for _ in 0..=chance.below(3) {
         planted.extend(plant(&world, bench, &key, &spec, marking, &mut chance));
     }
     if moment == 0 {
@@ -77,7 +77,7 @@ fn plant(
         Place::of(installation, bench.subject.controller(), bench.subject.kind(), &key.0, name)
     };
     world.sim.with(|s| {
-        let twin = chance.pick(&bench.subject.twins(spec, s.cloud.as_ref()))?;
+        let twin = chance.pick(&bench.subject.twins(&key.1, spec, s.cloud.as_ref()))?;
         let slot = chance.pick(&bench.subject.wanted(spec))?.parse().ok()?;
         let ours = common::testing::evidence::Claims::of(&s.servers[0], key, s.evidence.controller, s.evidence.kind);
         let stranger = OwnerId::from_bits([7; 16]);

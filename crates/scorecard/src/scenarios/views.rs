@@ -5,6 +5,7 @@ use crate::scenarios::lifetime::{Life, judged, live, reference, slow};
 use common::testing::watch::{EventFate, StaleStart};
 use common::testing::wire::Fate;
 use common::testing::{Chance, Lags};
+use std::time::Duration;
 
 /// Moments at which a process with an old cache takes over, as event numbers of the run without faults.
 fn prefixes(bench: &Bench) -> Vec<(usize, usize)> {
@@ -62,6 +63,11 @@ pub fn events_run(bench: &Bench, case: u64) -> Verdict {
 }
 
 const SHAPES: u64 = 4;
+const LATEST: u64 = 60_000;
+/// The controller knows how late its cloud may be.
+fn slower(bench: &Bench) -> Bench {
+    Bench { subject: bench.subject.told(Duration::from_millis(LATEST)), ..bench.clone() }
+}
 /// How many histories S6 has: twelve lags, four shapes, a crash after the effect of every mutating call, or none.
 pub fn lag_cases(bench: &Bench, _budget: u64) -> u64 {
     12 * SHAPES * (writes(bench).len() as u64 + 1)
@@ -73,7 +79,7 @@ fn writes(bench: &Bench) -> Vec<usize> {
 pub fn lag_run(bench: &Bench, case: u64) -> Verdict {
     let (lag, rest) = (case % 12, case / 12);
     let (shape, crash) = (rest % SHAPES, rest / SHAPES);
-    let lag = lag * 60_000 / 11;
+    let lag = lag * LATEST / 11;
     let base = Lags { build: 2_000, delete: 500, worst: true, ..Lags::default() };
     let lags = match shape {
         0 => Lags { list: lag, ..base },
@@ -81,6 +87,7 @@ pub fn lag_run(bench: &Bench, case: u64) -> Verdict {
         2 => Lags { list: lag / 2, tag: lag, ghost: lag, ..base },
         _ => Lags { list: lag, tag: lag, get: lag / 8, ghost: lag, worst: false, ..base },
     };
+    let bench = &slower(bench);
     let twist = usize::try_from(crash).ok().and_then(|n| writes(bench).get(n).copied());
     let known = reference(bench, Life::Whole);
     let (world, verdict) = live(bench, Life::Whole, lags, |s| {

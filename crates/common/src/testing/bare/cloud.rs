@@ -272,6 +272,9 @@ impl SimCloud for BareCloud {
     fn account(&mut self, name: &str) {
         self.account = name.into();
     }
+    fn current_account(&self) -> String {
+        self.account.clone()
+    }
     fn lags(&mut self, lags: Lags) {
         self.lags = lags;
     }

@@ -31,14 +31,22 @@ const PEERS: crate::peer::Guard = crate::peer::Guard {
 };
 
 const CONTROLLER: &str = "bare";
-const RESYNC: Duration = Duration::from_secs(600);
+const RESYNC: Duration = Duration::from_mins(10);
 
 /// The smallest user of the engine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Bare;
+#[derive(Clone, Copy, Debug)]
+pub struct Bare {
+    timing: Timing,
+}
+impl Default for Bare {
+    fn default() -> Self {
+        Bare { timing: Timing::DEFAULT }
+    }
+}
 
 struct BareController {
     surroundings: Surroundings,
+    timing: Timing,
     engine: Engine,
     shared: Arc<Shared>,
     failures: Mutex<HashMap<String, u32>>,
@@ -55,7 +63,13 @@ impl Subject for Bare {
         "BareOwner"
     }
     fn timing(&self) -> Timing {
-        Timing::DEFAULT
+        self.timing
+    }
+    fn told(&self, lag: Duration) -> Arc<dyn Subject> {
+        Arc::new(Bare { timing: Timing { lag, ..self.timing } })
+    }
+    fn waves(&self) -> u64 {
+        4
     }
     fn cloud(&self, seed: u64, lags: Lags) -> Box<dyn SimCloud> {
         Box::new(BareCloud::new(seed, lags))
@@ -69,7 +83,13 @@ impl Subject for Bare {
         *value = spec.to_value();
         edited
     }
-    fn twins(&self, value: &Value, _cloud: &dyn SimCloud) -> Vec<Twin> {
+    fn refer(&self, value: &mut Value, kind: &str, id: &str) -> bool {
+        let mut spec = spec::Spec::read(value);
+        let referred = spec::refer(&mut spec, kind, id);
+        *value = spec.to_value();
+        referred
+    }
+    fn twins(&self, _name: &str, value: &Value, _cloud: &dyn SimCloud) -> Vec<Twin> {
         spec::Spec::read(value).twins()
     }
     fn permissions(&self) -> Vec<String> {
@@ -91,7 +111,8 @@ impl Subject for Bare {
             Arc::clone(&surroundings.fence),
             surroundings.rules.clone(),
         );
-        Arc::new(BareController { surroundings, engine, shared: Arc::default(), failures: Mutex::default() })
+        let (timing, shared, failures) = (self.timing, Arc::default(), Mutex::default());
+        Arc::new(BareController { surroundings, timing, engine, shared, failures })
     }
     fn wanted(&self, value: &Value) -> Vec<String> {
         spec::Spec::read(value).pieces.iter().map(|p| p.slot.to_string()).collect()
@@ -149,8 +170,8 @@ impl Controller for BareController {
         let estate = BareEstate {
             sim: self.surroundings.sim.clone(),
             clock: Arc::clone(&self.surroundings.clock),
-            call: Bare.timing().call,
-            interval: Bare.timing().poll,
+            call: self.timing.call,
+            interval: self.timing.poll,
             spec: spec::Spec::read(&object.spec),
             shared: Arc::clone(&self.shared),
         };

@@ -104,7 +104,7 @@ impl Estate for BareEstate {
         let known = self.shared.scope.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let now = self.clock.boot();
         if let Some((asked, scope)) = known
-            && now.since(asked) < Duration::from_secs(60)
+            && now.since(asked) < Duration::from_mins(1)
         {
             return Ok(scope);
         }

@@ -125,6 +125,16 @@ pub(super) fn draw(name: &str, variety: Variety, chance: &mut Chance) -> Spec {
     spec
 }
 
+/// A piece that uses somebody else's net or disk.
+pub(super) fn refer(spec: &mut Spec, kind: &str, id: &str) -> bool {
+    if kind != NET && kind != DISK {
+        return false;
+    }
+    let piece = piece(kind, "used", &[]).map(|p| PieceSpec { uses: Some(id.into()), ..p });
+    let free = |p: &PieceSpec| !spec.pieces.iter().any(|q| q.slot == p.slot);
+    piece.filter(free).map(|p| spec.pieces.push(p)).is_some()
+}
+
 /// Edits a spec.
 pub(super) fn edit(spec: &mut Spec, edit: Edit, chance: &mut Chance) -> bool {
     let index = chance.index(spec.pieces.len());
