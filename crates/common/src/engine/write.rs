@@ -103,6 +103,10 @@ impl Engine {
             {
                 return Ok((self.stored(now, owner, &new), new));
             }
+            // a first ledger rests on there being none; whoever was frozen in between may find it stripped, not absent
+            if old.is_none() {
+                return Err(Ended::Overtaken("the owner changed before its first ledger was stored"));
+            }
             if stored.as_ref().map(Ledger::stamp) != old.map(Ledger::stamp) && self.rules.apply(Rule::GuardLedger) {
                 return Err(Ended::Overtaken("another write of the ledger came first"));
             }
