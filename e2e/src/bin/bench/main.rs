@@ -1,4 +1,4 @@
-//! The bench: how much memory a controller's release binary takes, idle and with many converged owners, and how soon an event
+//! The bench: how much memory a controller's release binary takes, idle and with many owners at rest, and how soon an event
 //! becomes a pass. Sizes are judged, because they are the same on every machine; times are only told.
 #![allow(clippy::print_stdout)] // printing is what it is for
 mod latency;
@@ -24,10 +24,13 @@ struct Cli {
     /// The binary to measure.
     #[arg(long)]
     controller: PathBuf,
-    /// So many owners, each with one network and 4 KB of JSON.
+    /// So many owners of 4 KB of JSON.
     #[arg(long, default_value_t = 10_000)]
     owners: u64,
-    /// At most so many MB with all owners converged.
+    /// Give each a network instead of a pause. Takes many times as long: the API server stores some eight versions of each.
+    #[arg(long)]
+    converge: bool,
+    /// At most so many MB with all owners.
     #[arg(long, default_value_t = 60.0)]
     most_loaded_mb: f64,
     /// At most so many MB without any.
@@ -79,20 +82,29 @@ async fn measure(cli: &Cli) -> Result<Vec<Line>> {
     workload::quiet(&controller).await?;
     add("resident, idle, no owner", memory_mb(&controller, "VmRSS")?, cli.most_idle_mb);
     println!("creating {} owners", cli.owners);
-    workload::create(&owners, cli.owners).await?;
-    workload::converge(&cloud, &controller, cli.owners).await?;
+    workload::create(&owners, cli.owners, !cli.converge).await?;
+    let word = if cli.converge { "converged" } else { "paused" };
+    if cli.converge {
+        workload::converge(&cloud, &controller, cli.owners).await?;
+    } else {
+        workload::rest(&owners, &controller, cli.owners).await?;
+    }
     println!("   one owner is {} bytes of JSON", workload::json_bytes(&owners).await?);
     let many = cli.owners;
-    add(&format!("resident, {many} owners just converged"), memory_mb(&controller, "VmRSS")?, cli.most_loaded_mb);
+    add(&format!("resident, {many} {word} owners"), memory_mb(&controller, "VmRSS")?, cli.most_loaded_mb);
     println!("   {:.1} MB at its peak", memory_mb(&controller, "VmHWM")?);
     // A leader that ends in earnest frees the Lease; the next one lists everything anew.
     controller.stop(Duration::from_secs(40)).await?;
     controller.restart().await?;
     controller.wait_ready(PATIENCE).await?;
     workload::quiet(&controller).await?;
-    add(&format!("resident, {many} owners after a restart"), memory_mb(&controller, "VmRSS")?, cli.most_loaded_mb);
+    add(
+        &format!("resident, {many} {word} owners, after a restart"),
+        memory_mb(&controller, "VmRSS")?,
+        cli.most_loaded_mb,
+    );
     println!("   {:.1} MB at its peak", memory_mb(&controller, "VmHWM")?);
-    latency::tell(&owners, many).await?;
+    latency::tell(&owners, many, !cli.converge).await?;
 
     controller.stop(Duration::from_secs(40)).await?;
     cloud.stop().await?;

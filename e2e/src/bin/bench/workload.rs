@@ -1,8 +1,10 @@
-//! Many owners, each with one network, made and left alone.
+//! Many owners of 4 KB, kept in the cache and left alone: paused, or each with its network.
 use crate::PATIENCE;
 use common::clock::{Clock, SystemClock};
+use common::names;
 use e2e::controller::ControllerProcess;
 use e2e::emulator::EmulatorProcess;
+use e2e::patience::has_condition;
 use e2e::{Error, Result, Seen, until};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Api;
@@ -14,21 +16,27 @@ use std::time::Duration;
 const AT_ONCE: usize = 16;
 /// What people write down beside; brings an owner to 4 KB with what the API server and the controller add.
 const NOTES: usize = 900;
+/// A paused one has no ledger and little status.
+const NOTES_OF_PAUSED: usize = 2300;
 
 pub(crate) fn name(number: u64) -> String {
     format!("owner-{number:05}")
 }
 
-pub(crate) async fn create(owners: &Api<DynamicObject>, count: u64) -> Result<()> {
+pub(crate) async fn create(owners: &Api<DynamicObject>, count: u64, paused: bool) -> Result<()> {
     let one = |number: u64| async move {
         let (high, low) = (number / 256 % 256, number % 256);
-        let object: DynamicObject = serde_json::from_value(json!({
+        let notes = "n".repeat(if paused { NOTES_OF_PAUSED } else { NOTES });
+        let mut object: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "sample.custody.dev/v1alpha1",
             "kind": "SampleOwner",
-            "metadata": {"name": name(number), "annotations": {"example.com/notes": "n".repeat(NOTES)}},
+            "metadata": {"name": name(number), "annotations": {"example.com/notes": notes}},
             "spec": {"networks": [{"name": "net", "cidr": format!("10.{high}.{low}.0/24")}]},
         }))
         .map_err(Error::other)?;
+        if paused {
+            object.metadata.annotations.get_or_insert_default().insert(names::PAUSED.to_owned(), String::new());
+        }
         owners.create(&PostParams::default(), &object).await?;
         Ok::<(), Error>(())
     };
@@ -39,6 +47,16 @@ pub(crate) async fn create(owners: &Api<DynamicObject>, count: u64) -> Result<()
 pub(crate) async fn json_bytes(owners: &Api<DynamicObject>) -> Result<usize> {
     let object = owners.get(&name(0)).await?;
     Ok(serde_json::to_vec(&object).map_err(Error::other)?.len())
+}
+
+/// Waits until every owner says that it is paused, and the controller has nothing left to do.
+pub(crate) async fn rest(owners: &Api<DynamicObject>, controller: &ControllerProcess, count: u64) -> Result<()> {
+    quiet(controller).await?;
+    for number in [0, count / 2, count.saturating_sub(1)] {
+        let paused = |object: &DynamicObject| has_condition(object, "Paused", "True");
+        e2e::wait_for_object(owners, &name(number), "a paused owner", PATIENCE, paused).await?;
+    }
+    Ok(())
 }
 
 /// Waits until every owner has its network and the controller has nothing left to do.
