@@ -81,9 +81,12 @@ pub fn live(bench: &Bench, life: Life, lags: Lags, prepare: impl FnOnce(&mut Sta
     (world, verdict)
 }
 
+/// Undisturbed lives by subject, number and kind of life: run once, compared with often.
+type Known = BTreeMap<(&'static str, u64, Life), Arc<Reference>>;
+
 /// The run without faults, computed once per subject and life.
 pub fn reference(bench: &Bench, life: Life) -> Arc<Reference> {
-    static KNOWN: Mutex<BTreeMap<(&'static str, u64, Life), Arc<Reference>>> = Mutex::new(BTreeMap::new());
+    static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
     let known = (bench.subject.name(), bench.settle(), life);
     if let Some(found) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&known) {
         return Arc::clone(found);

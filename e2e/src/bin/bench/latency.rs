@@ -24,7 +24,7 @@ pub(crate) async fn tell(owners: &Api<DynamicObject>, count: u64, paused: bool) 
     let version = owners.list_metadata(&ListParams::default().limit(1)).await?.metadata.resource_version;
     let params = WatchParams::default().timeout(290);
     let mut events = owners.watch_metadata(&params, version.as_deref().unwrap_or("0")).await?.boxed();
-    let (mut told, mut passed) = (Vec::new(), Vec::new());
+    let (mut told, mut visited) = (Vec::new(), Vec::new());
     for n in 0..SAMPLES {
         let name = name(n as u64 % count.min(SERVED));
         let began = SystemClock.boot();
@@ -32,11 +32,11 @@ pub(crate) async fn tell(owners: &Api<DynamicObject>, count: u64, paused: bool) 
         ask["metadata"]["annotations"][names::TAKE_OVER] = Value::from("none");
         owners.patch(&name, &PatchParams::default(), &Patch::Merge(ask)).await?;
         told.push(wait(&mut events, &name, true).await?.since(began));
-        passed.push(wait(&mut events, &name, false).await?.since(began));
+        visited.push(wait(&mut events, &name, false).await?.since(began));
     }
     println!("\n{:<46} {:>9} {:>9}", format!("from our write, {SAMPLES} times"), "p50", "p99");
     for (what, times) in
-        [("to the API server's own watch event", &mut told), ("to the pass's own write, seen", &mut passed)]
+        [("to the API server's own watch event", &mut told), ("to the pass's own write, seen", &mut visited)]
     {
         times.sort();
         let (median, worst) = (times[SAMPLES / 2], times[SAMPLES * 99 / 100]);
