@@ -17,3 +17,7 @@ pub mod names;
 pub mod namespaces;
 pub mod standing;
 pub mod text;
+pub mod cluster;
+pub mod evaluate;
+pub mod metrics;
+pub mod prune;

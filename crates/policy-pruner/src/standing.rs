@@ -7,6 +7,7 @@ use crate::message::Verdict;
 use crate::names::reason;
 use crate::text::duration::{micros, seconds};
 use jiff::Timestamp;
+use std::collections::HashSet;
 
 /// Entries of the history.
 const MOST_HISTORY: usize = 10;
@@ -192,8 +193,8 @@ pub fn relate(list: &mut Vec<RelatedObject>, entry: RelatedObject) {
     }
 }
 
-/// Sorts, and keeps what the last status knew of who created an object.
-pub fn settle_related(mut new: Vec<RelatedObject>, old: &[RelatedObject]) -> Vec<RelatedObject> {
+/// Sorts, and keeps what the last status knew of who created an object. `fresh` uids were made in this very evaluation.
+pub fn settle_related(mut new: Vec<RelatedObject>, old: &[RelatedObject], fresh: &HashSet<String>) -> Vec<RelatedObject> {
     let place = |e: &RelatedObject| -> (String, String, String) {
         let ObjectRef { kind, metadata, .. } = &e.object;
         (kind.clone(), metadata.namespace.clone(), metadata.name.clone())
@@ -207,7 +208,7 @@ pub fn settle_related(mut new: Vec<RelatedObject>, old: &[RelatedObject]) -> Vec
         let before = old.iter().find(|o| o.object.same(&entry.object)).and_then(|o| o.properties.as_ref());
         if let Some(before) = before {
             properties.created_by_policy = before.created_by_policy.or(Some(false));
-            if !before.uid.is_empty() {
+            if !before.uid.is_empty() && !fresh.contains(&properties.uid) {
                 properties.uid.clone_from(&before.uid);
             }
         }

@@ -112,13 +112,16 @@ fn one_entry_of_history_per_change_and_per_generation() {
 #[test]
 fn who_created_an_object_is_remembered() {
     let old = [related("a", Some(true), "1"), related("b", Some(false), "2")];
-    let new = settle_related(vec![related("b", Some(false), "9"), related("a", Some(false), "8")], &old);
+    let new = settle_related(vec![related("b", Some(false), "9"), related("a", Some(false), "8")], &old, &HashSet::new());
     let names: Vec<&str> = new.iter().map(|e| e.object.metadata.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     let a = new[0].properties.as_ref().unwrap();
     assert_eq!((a.created_by_policy, a.uid.as_str()), (Some(true), "1"), "recreated by somebody: the old uid stays");
-    let created = settle_related(vec![related("a", Some(true), "8")], &old);
+    let created = settle_related(vec![related("a", Some(true), "8")], &old, &HashSet::new());
     assert_eq!(created[0].properties.as_ref().unwrap().uid, "8");
+    let recreated = settle_related(vec![related("a", Some(false), "8")], &old, &["8".to_owned()].into());
+    let a = recreated[0].properties.as_ref().unwrap();
+    assert_eq!((a.created_by_policy, a.uid.as_str()), (Some(true), "8"), "recreated by us: the new uid counts");
 }
 #[test]
 fn a_second_template_does_not_take_the_first_ones_creation_away() {

@@ -53,10 +53,14 @@ impl Gate {
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
-    fn saw(&self, view: &OwnerView) {
+    /// This version was written, or read uncached, by other means than an [`OwnerApi`].
+    pub fn note(&self, uid: &str, version: Version) {
         let mut known = self.lock();
-        let entry = known.entry(view.uid.clone()).or_default();
-        entry.seen = entry.seen.max(Version::parse(&view.resource_version));
+        let entry = known.entry(uid.to_owned()).or_default();
+        entry.seen = entry.seen.max(version);
+    }
+    fn saw(&self, view: &OwnerView) {
+        self.note(&view.uid, Version::parse(&view.resource_version));
     }
     fn wrote(&self, view: &OwnerView) {
         self.saw(view);
@@ -164,6 +168,14 @@ mod tests {
         api.get("n", "o").await.unwrap();
         assert!(gate.is_stale("u", Version::parse("19")));
         assert_eq!(gate.own_ledger("u", Some("theirs")), None);
+    }
+
+    #[test]
+    fn what_was_noted_holds_older_versions_back() {
+        let gate = Gate::new(LEDGER);
+        gate.note("u", Version::parse("7"));
+        gate.note("u", Version::parse("5"));
+        assert!(gate.is_stale("u", Version::parse("6")) && !gate.is_stale("u", Version::parse("7")));
     }
 
     #[tokio::test]
