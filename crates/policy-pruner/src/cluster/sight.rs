@@ -4,7 +4,9 @@ use super::objects::Objects;
 use super::wire::Trouble;
 use crate::text::selector::Selector;
 use async_trait::async_trait;
+use common::runtime::object::Key;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Reads for one evaluation.
 #[async_trait]
@@ -17,6 +19,16 @@ pub trait Sight: Send + Sync {
     fn follows(&self) -> bool;
     /// What this evaluation wrote itself, so that the next one does not see something older.
     fn wrote(&self, _mapping: &Mapping, _object: &Value) {}
+    /// The evaluation is over: what it did not look at is no longer followed.
+    fn finish(&self) {}
+}
+
+/// Opens sights.
+pub trait Eyes: Send + Sync {
+    /// What a policy sees, followed by watches.
+    fn look(&self, policy: &Key) -> Arc<dyn Sight>;
+    /// A policy follows nothing any more.
+    fn forget(&self, policy: &Key);
 }
 
 /// Straight from the API server.

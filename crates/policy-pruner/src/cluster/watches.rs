@@ -2,7 +2,7 @@
 //! looked at, one watch serves them all and keeps only those; once many namespaces are, one watch serves the cluster.
 use super::kinds::{Kinds, Mapping};
 use super::objects::Objects;
-use super::sight::Sight;
+use super::sight::{Eyes, Sight};
 use super::watched::Store;
 use super::wire::Trouble;
 use crate::text::selector::Selector;
@@ -110,19 +110,6 @@ impl Watches {
     /// None.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-    /// What one policy sees; give it back with [`Watches::done`].
-    pub fn sight(self: &Arc<Self>, policy: &Key) -> Watching {
-        Watching { watches: self.clone(), policy: policy.clone(), used: Mutex::default() }
-    }
-    /// An evaluation is over: what it did not look at is no longer followed.
-    pub fn done(&self, sight: Watching) {
-        let used = sight.used.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.keep_only(&sight.policy, &used);
-    }
-    /// A policy follows nothing any more.
-    pub fn forget(&self, policy: &Key) {
-        self.keep_only(policy, &HashSet::new());
     }
     fn keep_only(&self, policy: &Key, used: &HashSet<Interest>) {
         let mut state = self.state();
@@ -376,6 +363,17 @@ fn choose(state: &State, interest: &Interest) -> Scope {
     scope(namespace, name, false)
 }
 
+/// Opens sights on shared watches.
+pub struct Shared(pub Arc<Watches>);
+impl Eyes for Shared {
+    fn look(&self, policy: &Key) -> Arc<dyn Sight> {
+        Arc::new(Watching { watches: self.0.clone(), policy: policy.clone(), used: Mutex::default() })
+    }
+    fn forget(&self, policy: &Key) {
+        self.0.keep_only(policy, &HashSet::new());
+    }
+}
+
 /// What one evaluation of one policy looks at.
 pub struct Watching {
     watches: Arc<Watches>,
@@ -409,6 +407,10 @@ impl Sight for Watching {
     }
     fn wrote(&self, mapping: &Mapping, object: &Value) {
         self.watches.wrote(mapping, object);
+    }
+    fn finish(&self) {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.watches.keep_only(&self.policy, &used);
     }
 }
 

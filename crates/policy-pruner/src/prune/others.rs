@@ -41,7 +41,7 @@ impl Others {
             if index.versions.get(key) == Some(&version) {
                 continue;
             }
-            index.drop(key);
+            index.take_out(key);
             index.versions.insert(key.clone(), version);
             if let Ok(policy) = kept.decode::<ConfigurationPolicy>() {
                 index.add(key, &policy);
@@ -50,7 +50,7 @@ impl Others {
         let gone: Vec<Key> = index.versions.keys().filter(|key| !present.contains(*key)).cloned().collect();
         for key in gone {
             index.versions.remove(&key);
-            index.drop(&key);
+            index.take_out(&key);
         }
     }
     /// Who else requires this object.
@@ -63,7 +63,7 @@ impl Others {
     }
 }
 impl Index {
-    fn drop(&mut self, key: &Key) {
+    fn take_out(&mut self, key: &Key) {
         let Some((_, places)) = self.policies.remove(key) else { return };
         for place in places {
             if let Some(keys) = self.places.get_mut(&place) {
