@@ -27,3 +27,7 @@ pub mod surroundings;
 pub mod deletion;
 pub mod desk;
 pub mod reconcile;
+pub mod args;
+pub mod controller;
+pub mod grants;
+pub mod operate;

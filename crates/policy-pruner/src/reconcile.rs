@@ -1,5 +1,5 @@
 //! One pass over one policy: a table of contents.
-use crate::api::{ConfigurationPolicy, PolicyStatus, Prune, RelatedObject};
+use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus, Prune, RelatedObject};
 use crate::cluster::kinds::Mapping;
 use crate::cluster::sight::Sight;
 use crate::cluster::wire::Trouble;
@@ -364,7 +364,7 @@ impl Pass<'_> {
             }
             let told = match decide::created(ledger, &entry.object, &properties.uid, None) {
                 Some(told) => Some(told),
-                None => match self.live(entry).await {
+                None => match self.live(&entry.object).await {
                     Ok(live) => {
                         let uid = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                         let told = decide::created(ledger, &entry.object, &uid, Some(&live));
@@ -392,8 +392,7 @@ impl Pass<'_> {
             }
         }
     }
-    async fn live(&self, entry: &RelatedObject) -> Result<serde_json::Value, Trouble> {
-        let object = &entry.object;
+    async fn live(&self, object: &ObjectRef) -> Result<serde_json::Value, Trouble> {
         let mapping = self.desk.kinds.find(&object.api_version, &object.kind).await?;
         let Some(mapping) = mapping else { return Ok(serde_json::Value::Null) };
         let live = self.desk.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?;

@@ -5,7 +5,7 @@ use super::others::Requirer;
 use crate::api::{ObjectRef, Prune};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::objects::{Deleted, Objects};
-use futures::{StreamExt, stream};
+use futures::future::join_all;
 use serde_json::Value;
 
 /// Deletes at once.
@@ -69,11 +69,15 @@ pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate
             fates.extend(now.into_iter().map(|c| (c.clone(), waits())));
             continue;
         }
-        let done: Vec<(Candidate, Fate)> = stream::iter(now)
-            .map(|candidate| async move { (candidate.clone(), one(broom, candidate).await) })
-            .buffered(AT_ONCE)
-            .collect()
-            .await;
+        let mut done: Vec<(Candidate, Fate)> = Vec::with_capacity(now.len());
+        for few in now.chunks(AT_ONCE) {
+            let mut calls = Vec::with_capacity(few.len());
+            for candidate in few {
+                calls.push(one(broom, candidate));
+            }
+            let ended = join_all(calls).await;
+            done.extend(few.iter().map(|candidate| (*candidate).clone()).zip(ended));
+        }
         blocked = !broom.dry_run && done.iter().any(|(_, fate)| !fate.is_over());
         fates.extend(done);
     }
