@@ -241,11 +241,11 @@ impl runner::Reconciler for Controller {
         let mut next = before.clone();
         let verdict = refused(names::reason::INVALID, format!("the policy does not fit its type: {why}"));
         let news = standing::note_whole(&mut next, &policy.spec, &verdict, now);
-        let closing = standing::close(&policy, next, news, true, now);
+        let dialect = self.desk.surroundings.dialect().await;
+        let closing = standing::close(&policy, next, news, dialect, now);
         if standing::alike(&closing.status, &before) {
             return Next::Done;
         }
-        let dialect = self.desk.surroundings.dialect().await;
         match self.desk.reporter.write(&policy, &closing, dialect).await {
             Ok(stored) => {
                 self.desk.stored(&stored);

@@ -165,7 +165,7 @@ async fn terminating(
     let now = desk.clock.wall();
     let verdict = Verdict { compliant: false, reason: reason::CLEANUP.into(), message: message.into() };
     let news = standing::note_whole(&mut status, &policy.spec, &verdict, now);
-    let closing = standing::close(policy, status, news, true, now);
+    let closing = standing::close(policy, status, news, dialect, now);
     if standing::alike(&closing.status, before) {
         return Ok(());
     }

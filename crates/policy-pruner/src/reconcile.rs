@@ -454,7 +454,7 @@ impl Pass<'_> {
         for verdict in earlier {
             if standing::note(status, spec, template.index, verdict, now) {
                 news = true;
-                let closing = standing::close(self.policy, status.clone(), true, true, now);
+                let closing = standing::close(self.policy, status.clone(), true, self.dialect, now);
                 let stored = self.desk.reporter.write(self.policy, &closing, self.dialect).await?;
                 self.desk.stored(&stored);
                 *status = closing.status;
@@ -510,7 +510,7 @@ impl Pass<'_> {
     async fn finish(&self, status: PolicyStatus, news: bool) -> Result<String, Trouble> {
         let now = self.desk.clock.wall();
         let before = self.before();
-        let closing = standing::close(self.policy, status, news, true, now);
+        let closing = standing::close(self.policy, status, news, self.dialect, now);
         let state = closing.status.compliant.clone();
         if self.follow && !closing.tell && standing::alike(&closing.status, &before) {
             let last = before.last_evaluated.parse::<jiff::Timestamp>();

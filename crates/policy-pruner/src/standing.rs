@@ -3,6 +3,7 @@ use crate::api::{
     ConfigurationPolicy, HistoryEntry, ObjectRef, PolicySpec, PolicyStatus, RelatedObject, TemplateCondition,
     TemplateStatus,
 };
+use crate::dialect::Dialect;
 use crate::message::Verdict;
 use crate::names::reason;
 use crate::text::duration::{micros, seconds};
@@ -149,7 +150,7 @@ pub fn close(
     policy: &ConfigurationPolicy,
     mut status: PolicyStatus,
     changed: bool,
-    history: bool,
+    dialect: Dialect,
     now: Timestamp,
 ) -> Closing {
     let generation = policy.metadata.generation.unwrap_or_default();
@@ -158,7 +159,13 @@ pub fn close(
     status.compliant = state.into();
     status.last_evaluated = seconds(now);
     status.last_evaluated_generation = generation;
-    if history {
+    if dialect == Dialect::Earlier {
+        // An earlier CRD drops these; kept here, they would look like a change for ever.
+        status.history.clear();
+        for properties in status.related_objects.iter_mut().filter_map(|r| r.properties.as_mut()) {
+            properties.matches_after_dry_run = false;
+        }
+    } else {
         let message = told(&policy.spec, &status);
         if tell || status.history.first().is_none_or(|last| last.message != message) {
             status.history.insert(0, HistoryEntry { last_timestamp: Some(micros(now)), message });

@@ -96,18 +96,19 @@ fn one_entry_of_history_per_change_and_per_generation() {
     policy.metadata.generation = Some(1);
     let mut status = PolicyStatus::default();
     note(&mut status, &policy.spec, 0, &verdict(true, "m"), now());
-    let first = close(&policy, status, true, true, now());
+    let first = close(&policy, status, true, Dialect::Current, now());
     assert!(first.tell && first.status.history.len() == 1);
-    let same = close(&policy, first.status.clone(), false, true, now());
+    let same = close(&policy, first.status.clone(), false, Dialect::Current, now());
     assert!(!same.tell && same.status.history.len() == 1 && alike(&same.status, &first.status));
     policy.metadata.generation = Some(2);
-    let next = close(&policy, first.status, false, true, now());
+    let next = close(&policy, first.status, false, Dialect::Current, now());
     assert!(next.tell && next.status.history.len() == 2);
     let mut many = next.status;
     for _ in 0..20 {
-        many = close(&policy, many, true, true, now()).status;
+        many = close(&policy, many, true, Dialect::Current, now()).status;
     }
     assert_eq!(many.history.len(), 10);
+    assert!(close(&policy, many, true, Dialect::Earlier, now()).status.history.is_empty());
 }
 #[test]
 fn who_created_an_object_is_remembered() {
