@@ -59,7 +59,10 @@ fn tidy(schema: &mut JSONSchemaProps) {
     if !keep {
         schema.default = None;
     }
-    // An empty enumeration value stands for "not set"; the API server only sees what is set.
+    // Read leniently, written strictly: an expression has a key and an operator.
+    if schema.properties.as_ref().is_some_and(|p| p.contains_key("key") && p.contains_key("operator")) {
+        schema.required = Some(vec!["key".into(), "operator".into()]);
+    }
     let each = |properties: &mut BTreeMap<String, JSONSchemaProps>| properties.values_mut().for_each(tidy);
     schema.properties.iter_mut().for_each(each);
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {

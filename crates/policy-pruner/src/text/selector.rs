@@ -9,11 +9,9 @@ use std::collections::BTreeMap;
 pub struct Expression {
     /// The label key that the selector applies to.
     #[serde(default)]
-    #[schemars(required)]
     pub key: String,
     /// The key's relationship to the values: In, NotIn, Exists or DoesNotExist.
     #[serde(default)]
-    #[schemars(required)]
     pub operator: String,
     /// Strings; not empty for In and NotIn, empty for Exists and DoesNotExist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
