@@ -27,7 +27,6 @@ pub const GRANTS: &[Grant] = &[
     Grant { name: crate::names::ENCRYPTION_SECRET, ..grant("", "secrets", "list") },
     Grant { name: crate::names::ENCRYPTION_SECRET, ..grant("", "secrets", "watch") },
     grant("", "events", "create"),
-    grant("events.k8s.io", "events", "create"),
     Grant { name: crate::names::CRD, ..grant("apiextensions.k8s.io", "customresourcedefinitions", "list") },
     Grant { own_namespace: true, ..grant("coordination.k8s.io", "leases", "create") },
     Grant { own_namespace: true, name: crate::names::LEASE, ..grant("coordination.k8s.io", "leases", "get") },

@@ -6,7 +6,7 @@ use crate::cluster::wire::{Call, Trouble, Verb};
 use crate::dialect::Dialect;
 use crate::names::{EVENT_SOURCE, GROUP, KIND, PLURAL, VERSION};
 use crate::standing::{self, COMPLIANT, Closing, NON_COMPLIANT};
-use crate::text::duration::{micros, seconds};
+use crate::text::duration::seconds;
 use common::clock::SharedClock;
 use common::random::Random;
 use jiff::Timestamp;
@@ -102,17 +102,20 @@ impl Reporter {
         let meta = &policy.metadata;
         let namespace = meta.namespace.clone().unwrap_or_default();
         let name = standing::cut(meta.name.as_deref().unwrap_or_default(), 200, "");
+        let now = self.clock.wall();
+        // Of the core group and without eventTime: with a count, as tools that watch policies expect it.
         let event = json!({
-            "apiVersion": "events.k8s.io/v1", "kind": "Event",
+            "apiVersion": "v1", "kind": "Event",
             "metadata": {"name": format!("{name}.{:016x}", self.random.bits64()), "namespace": namespace},
-            "eventTime": micros(self.clock.wall()),
-            "reportingController": EVENT_SOURCE, "reportingInstance": self.instance,
-            "action": standing::cut(action, 128, ""), "reason": standing::cut(reason, 128, ""),
-            "regarding": reference(policy),
-            "note": standing::cut(note, 1024, "..."),
+            "involvedObject": reference(policy),
+            "reason": standing::cut(reason, 128, ""), "action": standing::cut(action, 128, ""),
+            "message": standing::cut(note, 1024, "..."),
+            "source": {"component": EVENT_SOURCE, "host": self.instance},
+            "firstTimestamp": seconds(now), "lastTimestamp": seconds(now), "count": 1,
+            "reportingComponent": EVENT_SOURCE, "reportingInstance": self.instance,
             "type": if warning { "Warning" } else { "Normal" },
         });
-        let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+        let path = format!("/api/v1/namespaces/{namespace}/events");
         self.notices.send(Call::new(Verb::Post, path).sending(event));
     }
     /// An event about the policy as a whole.

@@ -9,6 +9,7 @@ use crate::cluster::objects::Deleted;
 use crate::cluster::wire::Trouble;
 use crate::compare::Compliance;
 use crate::compare::keys::fits;
+use crate::dialect::Dialect;
 use crate::message::{Happening, Outcome};
 use crate::metrics::PolicyMetrics;
 use crate::names::reason;
@@ -188,7 +189,10 @@ async fn handle(
                     if checked.vanished {
                         missing(ground, subject, doing, &mut outcome, evaluated).await
                     } else {
-                        Some(present(subject, live, checked, &mut outcome, evaluated))
+                        let silent = !ground.policy.spec.enforces() && !checked.violation;
+                        let properties = present(subject, live, checked, &mut outcome, evaluated);
+                        // Tools of the earlier generation expect none on what is only reported and as it should be.
+                        Some(properties).filter(|_| !(silent && ground.dialect == Dialect::Earlier))
                     }
                 }
             };

@@ -202,6 +202,7 @@ async fn attempt(ground: Ground<'_>, subject: Subject<'_>, current: &Value, outc
         Ok(updated) => {
             ground.sight.wrote(subject.mapping, &updated);
             let violation = outcome.status_differs;
+            let diff = if ground.dialect == Dialect::Earlier { String::new() } else { diff };
             let checked = Checked { violation, diff, tried: true, updated: Some(updated), ..Checked::default() };
             over(checked, !violation)
         }
