@@ -1,15 +1,15 @@
 //! What becomes of a policy's objects: three behaviours, two actions, twelve situations, each with its end.
 use crate::stage::{PATIENCE, Stage};
 use crate::{seen, tell};
-use e2e::{Error, Result, Seen, until};
+use e2e::{ControllerProcess, Error, Result, Seen, until};
 use futures::{StreamExt, stream};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 const BEHAVIOURS: [&str; 3] = ["None", "DeleteIfCreated", "DeleteAll"];
 const ACTIONS: [&str; 2] = ["inform", "enforce"];
 const AT_ONCE: usize = 6;
-const FINALIZER: &str = "policy.open-cluster-management.io/delete-related-objects";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Situation {
@@ -70,7 +70,7 @@ async fn objects_go_or_stay_as_the_peer_has_it_on_request() {
 async fn matrix(name: &str, like_upstream: bool) -> Result<()> {
     let stage = Stage::set(name).await?;
     let flag = format!("--prune-like-upstream={like_upstream}");
-    let mut controller = stage.start_with(&[&flag]).await?;
+    let controller = Mutex::new(stage.start_with(&[&flag]).await?);
     let mut rows = Vec::new();
     for situation in SITUATIONS {
         for behaviour in BEHAVIOURS {
@@ -79,17 +79,18 @@ async fn matrix(name: &str, like_upstream: bool) -> Result<()> {
             }
         }
     }
-    let (count, stage_ref) = (rows.len(), &stage);
+    let (count, stage_ref, controller_ref) = (rows.len(), &stage, &controller);
     let failures: Vec<String> = stream::iter(rows.into_iter().enumerate())
         .map(|(n, (situation, behaviour, action))| async move {
-            let row = Row { stage: stage_ref, name: format!("r{n:02}"), situation, behaviour, action, like_upstream };
+            let (stage, controller, name) = (stage_ref, controller_ref, format!("r{n:02}"));
+            let row = Row { stage, controller, name, situation, behaviour, action, like_upstream };
             row.play().await.err().map(|error| format!("{situation:?}, {behaviour}, {action}: {error}"))
         })
         .buffer_unordered(AT_ONCE)
         .filter_map(|failed| async move { failed })
         .collect()
         .await;
-    controller.must_run()?;
+    controller.lock().await.must_run()?;
     if !failures.is_empty() {
         return Err(Error::other(format!("{} of {count} rows failed:\n{}", failures.len(), failures.join("\n\n"))));
     }
@@ -99,6 +100,7 @@ async fn matrix(name: &str, like_upstream: bool) -> Result<()> {
 
 struct Row<'a> {
     stage: &'a Stage,
+    controller: &'a Mutex<ControllerProcess>,
     name: String,
     situation: Situation,
     behaviour: &'static str,
@@ -116,9 +118,12 @@ impl Row<'_> {
     }
     fn kind(&self) -> (String, String) {
         match self.situation {
-            KindVanished => (format!("{}.custody.dev/v1", self.name), "Fleeting".into()),
+            KindVanished => (format!("{}/v1", self.group()), "Fleeting".into()),
             _ => ("test.custody.dev/v1".into(), "Thing".into()),
         }
+    }
+    fn group(&self) -> String {
+        format!("{}.{}.custody.dev", self.name, self.stage.namespace())
     }
     fn child(&self) -> Value {
         let (api_version, kind) = self.kind();
@@ -184,7 +189,7 @@ impl Row<'_> {
                 stage.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})).await?;
             }
             KindVanished => {
-                let group = format!("{}.custody.dev", self.name);
+                let group = self.group();
                 let version = json!({"name": "v1", "served": true, "storage": true,
                     "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
                 let spec = json!({"group": group, "scope": "Namespaced",
@@ -237,9 +242,7 @@ impl Row<'_> {
                 self.settled("to be evaluated again", "Compliant").await?;
             }
             RestoredWithNewUid | FinalizerStripped => {
-                stage.merge(&self.policy(), &json!({"metadata": {"finalizers": null}, "spec": {"remediationAction": "inform"}})).await?;
-                stage.delete(&self.policy()).await?;
-                self.strip_until_gone().await?;
+                self.vanish().await?;
                 self.child_is(false, "without its policy").await?;
                 if self.situation == RestoredWithNewUid {
                     let restored = stage.policy(&self.name, &self.spec(self.action));
@@ -272,17 +275,18 @@ impl Row<'_> {
         templates.extend(more.iter().cloned());
         self.edit(&json!({ "object-templates": templates })).await
     }
-    /// The controller puts its finalizer on as long as it can: taken off until the policy is gone.
-    async fn strip_until_gone(&self) -> Result<()> {
-        until(&format!("{} to be gone without its finalizer", self.name), PATIENCE, || async {
-            let Some(found) = self.stage.policies().get_opt(&self.name).await? else { return Ok(Seen::Yes(())) };
-            let held = found.metadata.finalizers.iter().flatten().any(|f| f == FINALIZER);
-            if held {
-                self.stage.merge(&self.policy(), &json!({"metadata": {"finalizers": null}})).await.ok();
-            }
-            Ok(Seen::NotYet("still there".into()))
-        })
-        .await
+    /// The policy is gone before the controller hears of it: its finalizer is taken off while the controller is frozen.
+    async fn vanish(&self) -> Result<()> {
+        let mut controller = self.controller.lock().await;
+        controller.freeze()?;
+        let gone = async {
+            self.stage.merge(&self.policy(), &json!({"metadata": {"finalizers": null}})).await?;
+            self.stage.delete(&self.policy()).await?;
+            self.stage.wait(&self.name, "to be gone", |found| if found.is_none() { Ok(()) } else { Err("there".into()) }).await
+        };
+        let gone = gone.await;
+        controller.unfreeze()?;
+        gone.map(drop)
     }
 
     async fn end(&self) -> Result<()> {
@@ -291,7 +295,7 @@ impl Row<'_> {
         if self.situation != FinalizerStripped {
             if self.situation == KindVanished {
                 let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                    "metadata": {"name": format!("fleetings.{}.custody.dev", self.name)}});
+                    "metadata": {"name": format!("fleetings.{}", self.group())}});
                 stage.delete(&crd).await?;
                 until(&format!("{crd} to be gone"), PATIENCE, || async {
                     Ok(stage.get(&crd).await?.map_or(Seen::Yes(()), |_| Seen::NotYet("still there".into())))

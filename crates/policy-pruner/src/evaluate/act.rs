@@ -190,7 +190,7 @@ async fn handle(
                         missing(ground, subject, doing, &mut outcome, evaluated).await
                     } else {
                         let silent = !ground.policy.spec.enforces() && !checked.violation;
-                        let properties = present(subject, live, checked, &mut outcome, evaluated);
+                        let properties = present(subject, live, checked, ground.dialect, &mut outcome, evaluated);
                         // Tools of the earlier generation expect none on what is only reported and as it should be.
                         Some(properties).filter(|_| !(silent && ground.dialect == Dialect::Earlier))
                     }
@@ -317,6 +317,7 @@ fn present(
     subject: Subject<'_>,
     live: &Value,
     checked: Checked,
+    dialect: Dialect,
     outcome: &mut Outcome,
     evaluated: &mut Evaluated,
 ) -> Properties {
@@ -333,11 +334,13 @@ fn present(
     outcome.happenings.push(happening);
     let before = text(live, "uid");
     let uid = checked.updated.as_ref().map_or(before, |now| text(now, "uid")).to_owned();
-    if uid != before {
+    let recreated = uid != before;
+    if recreated {
         evaluated.fresh.insert(uid.clone());
     }
     Properties {
-        created_by_policy: Some(false),
+        // The earlier generation takes what it recreated for its own creation; today a recreated object stays whose it was.
+        created_by_policy: Some(recreated && dialect == Dialect::Earlier),
         uid,
         diff: checked.diff,
         matches_after_dry_run: checked.after_dry_run,
