@@ -156,7 +156,9 @@ impl Post {
     }
     fn policies(&self) -> Vec<(Key, Kept)> {
         let all = self.handles();
-        all.iter().flat_map(|h| h.read(|cache| cache.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>())).collect()
+        all.iter()
+            .flat_map(|h| h.read(|cache| cache.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()))
+            .collect()
     }
 }
 

@@ -1,9 +1,7 @@
 //! The definition of the custom resource as it is shipped. Its schema says the same as the peer's, so that either works.
 use crate::api::ConfigurationPolicy;
 use common::crd::{Unwritable, to_yaml};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube::CustomResourceExt;
 use std::collections::BTreeMap;
 
@@ -42,8 +40,9 @@ fn mark_atomic(spec: &mut JSONSchemaProps) {
     };
     let Some(properties) = spec.properties.as_mut() else { return };
     atomic(properties.get_mut("namespaceSelector"));
-    if let Some(k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrArray::Schema(item)) =
-        properties.get_mut("object-templates").and_then(|t| t.items.as_mut())
+    if let Some(k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaPropsOrArray::Schema(
+        item,
+    )) = properties.get_mut("object-templates").and_then(|t| t.items.as_mut())
     {
         atomic(item.properties.as_mut().and_then(|p| p.get_mut("objectSelector")));
     }
@@ -55,7 +54,8 @@ fn tidy(schema: &mut JSONSchemaProps) {
         JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
     };
     schema.nullable = None;
-    let keep = schema.enum_.is_some() && schema.default.as_ref().is_some_and(|d| d.0.as_str().is_some_and(|t| !t.is_empty()));
+    let keep =
+        schema.enum_.is_some() && schema.default.as_ref().is_some_and(|d| d.0.as_str().is_some_and(|t| !t.is_empty()));
     if !keep {
         schema.default = None;
     }

@@ -33,7 +33,13 @@ pub async fn let_go(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Nex
 }
 
 /// One pass over a policy that is being deleted.
-pub async fn delete(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: &mut Memory, dialect: Dialect) -> Next {
+pub async fn delete(
+    desk: &Desk,
+    key: &Key,
+    policy: &ConfigurationPolicy,
+    memory: &mut Memory,
+    dialect: Dialect,
+) -> Next {
     desk.unfollow(key);
     if !has_finalizer(policy) {
         return Next::Done;

@@ -105,7 +105,8 @@ impl Desk {
             json!({"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER})
         };
         // Whoever changed the policy meanwhile may have deleted it, or changed its finalizers.
-        let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": policy.metadata.resource_version});
+        let test =
+            json!({"op": "test", "path": "/metadata/resourceVersion", "value": policy.metadata.resource_version});
         let stored = self.objects.patch(path(policy), json!([test, add])).await?;
         self.stored(&stored);
         serde_json::from_value(stored).map_err(|e| Trouble::silent(e.to_string()))

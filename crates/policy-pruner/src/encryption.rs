@@ -84,7 +84,9 @@ impl Keys {
                 return Ok(text);
             }
         }
-        Err(format!("decryption of \"{PREFIX}{coded}\" failed: the key, the previous key or the initialization vector does not fit"))
+        Err(format!(
+            "decryption of \"{PREFIX}{coded}\" failed: the key, the previous key or the initialization vector does not fit"
+        ))
     }
 }
 

@@ -30,8 +30,7 @@ async fn main() -> ExitCode {
 async fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Controller(args) => {
-            let identity =
-                Identity { controller: names::CONTROLLER, version: env!("CARGO_PKG_VERSION"), call: CALL };
+            let identity = Identity { controller: names::CONTROLLER, version: env!("CARGO_PKG_VERSION"), call: CALL };
             let run_args = args.run_args()?;
             let kube = args.kube.clone();
             Ok(run(identity, &run_args, &kube, |context| controller::serve(context, *args)).await)

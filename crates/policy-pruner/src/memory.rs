@@ -40,8 +40,7 @@ pub struct Fingerprint {
 impl Fingerprint {
     /// Of a policy.
     pub fn of(policy: &ConfigurationPolicy) -> Self {
-        let annotation =
-            |key: &str| policy.metadata.annotations.as_ref().and_then(|a| a.get(key)).cloned();
+        let annotation = |key: &str| policy.metadata.annotations.as_ref().and_then(|a| a.get(key)).cloned();
         let keys = [crate::names::DISABLE_TEMPLATES, crate::names::ENCRYPTION_IV, crate::names::UNINSTALLING];
         Fingerprint {
             uid: policy.metadata.uid.clone().unwrap_or_default(),
@@ -92,7 +91,7 @@ pub fn due(policy: &ConfigurationPolicy, memory: &Memory, wall: Timestamp) -> Du
             Err(_) => Due::Now,
             Ok(last) => {
                 let passed = Duration::try_from(wall.duration_since(last)).unwrap_or_default();
-                if passed >= period { Due::Now } else { Due::In(period - passed) }
+                if passed >= period { Due::Now } else { Due::In(period.saturating_sub(passed)) }
             }
         },
     }

@@ -67,7 +67,14 @@ impl PolicyMetrics {
         self.evaluations.with_label_values(&[&*policy.name]).inc();
         self.evaluation_seconds.with_label_values(&[&*policy.name]).inc_by(took.as_secs_f64());
         let severity = severity.to_lowercase();
-        let labels = |severity: &str| ["ConfigurationPolicy".to_owned(), policy.name.to_string(), policy.namespace.to_string(), severity.to_owned()];
+        let labels = |severity: &str| {
+            [
+                "ConfigurationPolicy".to_owned(),
+                policy.name.to_string(),
+                policy.namespace.to_string(),
+                severity.to_owned(),
+            ]
+        };
         let before = self.with(policy, |known| std::mem::replace(&mut known.severity, severity.clone()));
         if before != severity {
             // The series of the former severity, if there was one.

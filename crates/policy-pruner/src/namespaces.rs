@@ -97,7 +97,10 @@ mod tests {
             (json!({"matchLabels": {"team": "x"}}), vec!["a", "b", "gone"]),
             (json!({"matchLabels": {}}), vec!["a", "b", "default", "gone", "kube-system"]),
             (json!({"matchLabels": {"team": "x"}, "include": ["a*"]}), vec!["a"]),
-            (json!({"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}], "exclude": ["kube-*"]}), vec!["default"]),
+            (
+                json!({"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}], "exclude": ["kube-*"]}),
+                vec!["default"],
+            ),
             (json!({"matchLabels": {"team": "x"}, "terminatingInclusion": "Never"}), vec!["a", "b"]),
         ] {
             assert_eq!(names(wanted.clone()).unwrap(), found, "{wanted}");

@@ -85,7 +85,7 @@ async fn evaluate(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: 
     if let Some(last) = memory.began {
         let passed = began.since(last);
         if passed < desk.settings.backoff {
-            return Next::Again(desk.settings.backoff - passed);
+            return Next::Again(desk.settings.backoff.saturating_sub(passed));
         }
     }
     memory.began = Some(began);
@@ -212,12 +212,12 @@ impl Pass<'_> {
             }
         };
         let count = ready.len();
-        let reads = act::read(self.ground(), ready).await;
-        let mut books = self.open_books(&reads).await;
+        let looked = act::read(self.ground(), ready).await;
+        let mut books = self.open_books(&looked).await;
         let manager = books.ledger.as_ref().map_or_else(|| MANAGER.to_owned(), Ledger::manager);
         let creates = books.refusal.clone().map_or(Ok(()), Err);
         let doing = Doing { manager: &manager, creates, metrics: self.desk.metrics.as_deref() };
-        let mut evaluated = act::act(self.ground(), &reads, &doing, &mut memory.results).await;
+        let mut evaluated = act::act(self.ground(), &looked, &doing, &mut memory.results).await;
         evaluated.doubts.extend(books.doubt.clone());
         evaluated.retry |= books.refusal.is_some();
         if evaluated.kind_missing {
@@ -500,7 +500,9 @@ impl Pass<'_> {
                 }
             }
         }
-        if books.changed && let Some(ledger) = &books.ledger {
+        if books.changed
+            && let Some(ledger) = &books.ledger
+        {
             self.desk.ledgers.save(self.key, ledger).await?;
         }
         Ok(left)

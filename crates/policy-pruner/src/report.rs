@@ -82,14 +82,15 @@ impl Reporter {
             self.tell_parent(policy, &closing.status).await?;
         }
         let meta = &policy.metadata;
-        let (namespace, name) = (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+        let (namespace, name) =
+            (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
         let path = format!("{}/status", mapping().path_of(namespace, name));
         let status = bounded(&closing.status);
-        let patch = json!([
+        let operations = json!([
             {"op": "test", "path": "/metadata/uid", "value": meta.uid},
             {"op": "add", "path": "/status", "value": status},
         ]);
-        let stored = self.objects.patch(path, patch).await?;
+        let stored = self.objects.patch(path, operations).await?;
         if closing.tell {
             let violation = closing.status.compliant == NON_COMPLIANT;
             let note = standing::note_text(&closing.status);
@@ -194,7 +195,12 @@ mod tests {
         let now: Timestamp = "2026-11-16T08:00:00Z".parse().unwrap();
         let status = PolicyStatus { compliant: NON_COMPLIANT.into(), ..PolicyStatus::default() };
         assert_eq!(parent_event(&policy, &status, now, "i"), None, "no parent, no event");
-        let owner = OwnerReference { name: "parent".into(), kind: "Policy".into(), uid: "u".into(), ..OwnerReference::default() };
+        let owner = OwnerReference {
+            name: "parent".into(),
+            kind: "Policy".into(),
+            uid: "u".into(),
+            ..OwnerReference::default()
+        };
         policy.metadata.owner_references = Some(vec![owner]);
         let event = parent_event(&policy, &status, now, "i").unwrap();
         assert_eq!(event["reason"], "policy: managed/p");
@@ -204,7 +210,10 @@ mod tests {
     }
     #[test]
     fn a_status_always_fits() {
-        let entry = |n: usize| RelatedObject { object: ObjectRef::new("v1", "Pod", "n", &format!("{n}{}", "x".repeat(200))), ..RelatedObject::default() };
+        let entry = |n: usize| RelatedObject {
+            object: ObjectRef::new("v1", "Pod", "n", &format!("{n}{}", "x".repeat(200))),
+            ..RelatedObject::default()
+        };
         let status = PolicyStatus { related_objects: (0..10_000).map(entry).collect(), ..PolicyStatus::default() };
         assert_eq!(bounded(&status).related_objects.len(), FEWER_OBJECTS);
         let small = PolicyStatus { related_objects: (0..10).map(entry).collect(), ..PolicyStatus::default() };

@@ -8,7 +8,7 @@ use crate::message::Verdict;
 use crate::names::reason;
 use crate::text::duration::{micros, seconds};
 use jiff::Timestamp;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// Entries of the history.
 const MOST_HISTORY: usize = 10;
@@ -33,7 +33,9 @@ pub fn note(status: &mut PolicyStatus, spec: &PolicySpec, index: usize, verdict:
     };
     let interval = &spec.evaluation_interval;
     let never = |which: &str| {
-        format!(". This policy will not be evaluated again due to spec.evaluationInterval.{which} being set to \"never\".")
+        format!(
+            ". This policy will not be evaluated again due to spec.evaluationInterval.{which} being set to \"never\"."
+        )
     };
     let mut message = verdict.message.clone();
     if verdict.compliant && interval.compliant == "never" {
@@ -94,7 +96,9 @@ pub fn compliance_message(status: &PolicyStatus) -> String {
     for detail in &status.compliancy_details {
         text.push_str("; ");
         if let Some(condition) = detail.conditions.first() {
-            text.push_str(&format!("{} - {}", condition.kind, condition.message));
+            text.push_str(&condition.kind);
+            text.push_str(" - ");
+            text.push_str(&condition.message);
         }
     }
     text
@@ -201,7 +205,11 @@ pub fn relate(list: &mut Vec<RelatedObject>, entry: RelatedObject) {
 }
 
 /// Sorts, and keeps what the last status knew of who created an object. `fresh` uids were made in this very evaluation.
-pub fn settle_related(mut new: Vec<RelatedObject>, old: &[RelatedObject], fresh: &HashSet<String>) -> Vec<RelatedObject> {
+pub fn settle_related(
+    mut new: Vec<RelatedObject>,
+    old: &[RelatedObject],
+    fresh: &BTreeSet<String>,
+) -> Vec<RelatedObject> {
     let place = |e: &RelatedObject| -> (String, String, String) {
         let ObjectRef { kind, metadata, .. } = &e.object;
         (kind.clone(), metadata.namespace.clone(), metadata.name.clone())

@@ -14,7 +14,11 @@ fn related(name: &str, created: Option<bool>, uid: &str) -> RelatedObject {
     RelatedObject {
         compliant: COMPLIANT.into(),
         object: ObjectRef::new("v1", "Pod", "n", name),
-        properties: created.map(|c| Properties { created_by_policy: Some(c), uid: uid.into(), ..Properties::default() }),
+        properties: created.map(|c| Properties {
+            created_by_policy: Some(c),
+            uid: uid.into(),
+            ..Properties::default()
+        }),
         reason: String::new(),
     }
 }
@@ -113,12 +117,13 @@ fn one_entry_of_history_per_change_and_per_generation() {
 #[test]
 fn who_created_an_object_is_remembered() {
     let old = [related("a", Some(true), "1"), related("b", Some(false), "2")];
-    let new = settle_related(vec![related("b", Some(false), "9"), related("a", Some(false), "8")], &old, &HashSet::new());
+    let new =
+        settle_related(vec![related("b", Some(false), "9"), related("a", Some(false), "8")], &old, &BTreeSet::new());
     let names: Vec<&str> = new.iter().map(|e| e.object.metadata.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     let a = new[0].properties.as_ref().unwrap();
     assert_eq!((a.created_by_policy, a.uid.as_str()), (Some(true), "1"), "recreated by somebody: the old uid stays");
-    let created = settle_related(vec![related("a", Some(true), "8")], &old, &HashSet::new());
+    let created = settle_related(vec![related("a", Some(true), "8")], &old, &BTreeSet::new());
     assert_eq!(created[0].properties.as_ref().unwrap().uid, "8");
     let recreated = settle_related(vec![related("a", Some(false), "8")], &old, &["8".to_owned()].into());
     let a = recreated[0].properties.as_ref().unwrap();

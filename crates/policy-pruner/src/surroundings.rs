@@ -52,7 +52,13 @@ impl Surroundings {
         }
     }
     async fn ask(&self) -> Result<Answer, Trouble> {
-        let crds = Mapping::known("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false);
+        let crds = Mapping::known(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            false,
+        );
         let (at, crd) = self.one(&crds, "", names::CRD).await?;
         let crd_leaving = crd.as_ref().is_none_or(is_ending);
         let dialect = crd.as_ref().map(Dialect::of_crd).unwrap_or_default();
@@ -102,7 +108,10 @@ mod tests {
 
     #[tokio::test]
     async fn one_answer_serves_everything_older() {
-        let server = Arc::new(Server(json!({"metadata": {"resourceVersion": "10"}, "items": [{"metadata": {}}]}), AtomicU32::new(0)));
+        let server = Arc::new(Server(
+            json!({"metadata": {"resourceVersion": "10"}, "items": [{"metadata": {}}]}),
+            AtomicU32::new(0),
+        ));
         let around = Surroundings::new(Objects(server.clone()), None);
         for version in ["3", "9", "10"] {
             assert!(!around.leaving(Version::parse(version)).await.unwrap());

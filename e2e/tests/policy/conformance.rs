@@ -53,7 +53,9 @@ async fn cases() -> Result<()> {
         .collect()
         .await;
     let failed_rows: Vec<String> = stream::iter(rows.into_iter().enumerate())
-        .map(|(n, row)| async move { compare(stage_ref, n, &row).await.err().map(|e| format!("row {n}, {row:?}: {e}")) })
+        .map(
+            |(n, row)| async move { compare(stage_ref, n, &row).await.err().map(|e| format!("row {n}, {row:?}: {e}")) },
+        )
         .buffer_unordered(AT_ONCE)
         .filter_map(|failed| async move { failed })
         .collect()
@@ -65,7 +67,10 @@ async fn cases() -> Result<()> {
         let all = failures.join("\n\n");
         return Err(Error::other(format!("{} of {} failed:\n{all}", failures.len(), count_cases + count_rows)));
     }
-    seen(&format!("{} cases: {count_cases} stories and {count_rows} comparisons, each informed and enforced", count_cases + count_rows));
+    seen(&format!(
+        "{} cases: {count_cases} stories and {count_rows} comparisons, each informed and enforced",
+        count_cases + count_rows
+    ));
     stage.clear().await
 }
 

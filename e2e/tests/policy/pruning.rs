@@ -194,8 +194,10 @@ impl Row<'_> {
                     "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
                 let spec = json!({"group": group, "scope": "Namespaced",
                     "names": {"kind": "Fleeting", "plural": "fleetings", "singular": "fleeting"}, "versions": [version]});
-                stage.create(&json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                    "metadata": {"name": format!("fleetings.{group}")}, "spec": spec})).await?;
+                stage
+                    .create(&json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                    "metadata": {"name": format!("fleetings.{group}")}, "spec": spec}))
+                    .await?;
                 self.grant(&group).await?;
                 stage.api(&format!("{group}/v1"), "Fleeting", stage.namespace()).await?;
             }
@@ -220,13 +222,16 @@ impl Row<'_> {
             }
             EditedOut => {
                 self.edit_out(&[]).await?;
-                self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "after the edit").await?;
+                self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "after the edit")
+                    .await?;
             }
             SelectorNoLongerMatches => {
-                let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
+                let namespace =
+                    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
                 stage.merge(&namespace, &json!({"metadata": {"labels": {"row": null}}})).await?;
                 self.settled("to have no namespace", "NonCompliant").await?;
-                self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "after the label").await?;
+                self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "after the label")
+                    .await?;
             }
             ApiErrorDuringEvaluation => {
                 let broken = json!({"apiVersion": "nobody.dev/v1", "kind": "Nothing", "metadata": {"name": "x"}});
@@ -260,7 +265,11 @@ impl Row<'_> {
                 let other = format!("{}-other", self.name);
                 stage
                     .wait(&other, "to require it", |found| {
-                        if found.is_some_and(|f| f["status"]["compliant"] == "Compliant") { Ok(()) } else { Err("not yet".into()) }
+                        if found.is_some_and(|f| f["status"]["compliant"] == "Compliant") {
+                            Ok(())
+                        } else {
+                            Err("not yet".into())
+                        }
                     })
                     .await?;
             }
@@ -282,7 +291,9 @@ impl Row<'_> {
         let gone = async {
             self.stage.merge(&self.policy(), &json!({"metadata": {"finalizers": null}})).await?;
             self.stage.delete(&self.policy()).await?;
-            self.stage.wait(&self.name, "to be gone", |found| if found.is_none() { Ok(()) } else { Err("there".into()) }).await
+            self.stage
+                .wait(&self.name, "to be gone", |found| if found.is_none() { Ok(()) } else { Err("there".into()) })
+                .await
         };
         let gone = gone.await;
         controller.unfreeze()?;
@@ -307,14 +318,28 @@ impl Row<'_> {
                 stage
                     .wait(&self.name, "to say what it waits for", |found| {
                         let found = found.ok_or("gone too early")?;
-                        let text = found["status"]["compliancyDetails"][0]["conditions"][0]["message"].as_str().unwrap_or_default();
-                        let told = text.starts_with("Failed to delete objects: ") && text.contains("e2e.custody.dev/hold") && text.contains("in progress since");
-                        if told && found["status"]["compliant"] == "Terminating" { Ok(()) } else { Err(text.to_owned()) }
+                        let text = found["status"]["compliancyDetails"][0]["conditions"][0]["message"]
+                            .as_str()
+                            .unwrap_or_default();
+                        let told = text.starts_with("Failed to delete objects: ")
+                            && text.contains("e2e.custody.dev/hold")
+                            && text.contains("in progress since");
+                        if told && found["status"]["compliant"] == "Terminating" {
+                            Ok(())
+                        } else {
+                            Err(text.to_owned())
+                        }
                     })
                     .await?;
                 stage.merge(&self.child(), &json!({"metadata": {"finalizers": null}})).await?;
             }
-            stage.wait(&self.name, "to be gone", |found| if found.is_none() { Ok(()) } else { Err("still there".into()) }).await?;
+            stage
+                .wait(
+                    &self.name,
+                    "to be gone",
+                    |found| if found.is_none() { Ok(()) } else { Err("still there".into()) },
+                )
+                .await?;
         }
         if self.situation != KindVanished {
             self.child_is(goes, "in the end").await?;

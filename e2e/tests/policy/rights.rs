@@ -38,7 +38,8 @@ async fn rights() -> Result<()> {
     let requests = log.requests(&stage.account.user(), before, log.moment().await?)?;
     let ours: BTreeSet<String> = requests.keys().filter(|r| r.code == 403).map(ToString::to_string).collect();
     // Other suites of this controller share its account, and one of their cases asks for a right that is missing on purpose.
-    let denied: Vec<_> = ours.iter().filter(|r| !r.contains("limitranges") && !r.contains("later.custody.dev")).collect();
+    let denied: Vec<_> =
+        ours.iter().filter(|r| !r.contains("limitranges") && !r.contains("later.custody.dev")).collect();
     assert!(denied.is_empty(), "{denied:?}");
     stage.clear().await
 }

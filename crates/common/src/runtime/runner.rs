@@ -216,7 +216,8 @@ impl<R: Reconciler> Runner<R> {
                 let before = cache.get(&key).cloned();
                 let effect = cache.apply(&object, &shared.gate);
                 drop(cache);
-                let woken = effect == Effect::Echo && before.is_some_and(|before| self.reconciler.wakes(&before, &object));
+                let woken =
+                    effect == Effect::Echo && before.is_some_and(|before| self.reconciler.wakes(&before, &object));
                 match effect {
                     // A first list is not urgent: what changes meanwhile goes first.
                     Effect::New => shared.enqueue(&key, Why::Due),

@@ -111,6 +111,7 @@ impl Kinds {
         known.insert(api_version.to_owned(), Remembered { kinds: Arc::new(kinds), at });
         Ok(found)
     }
+    #[allow(clippy::option_option)] // there, not there, not known
     fn remembered(&self, api_version: &str, kind: &str) -> Option<Option<Mapping>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Remembered { kinds, at } = known.get(api_version)?;

@@ -48,7 +48,7 @@ impl Objects {
             if let Value::Array(items) = items {
                 all.extend(items.into_iter().map(|item| dressed(item, mapping)));
             }
-            more = reply["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+            reply["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut more);
             if more.is_empty() {
                 return Ok(all);
             }
@@ -86,8 +86,8 @@ impl Objects {
         self.0.call(call.sending(object.clone())).await
     }
     /// Changes by a JSON patch.
-    pub async fn patch(&self, path: String, patch: Value) -> Result<Value, Trouble> {
-        let call = Call::new(Verb::Patch, path).with("fieldManager", crate::names::MANAGER).sending(patch);
+    pub async fn patch(&self, path: String, operations: Value) -> Result<Value, Trouble> {
+        let call = Call::new(Verb::Patch, path).with("fieldManager", crate::names::MANAGER).sending(operations);
         self.0.call(call).await
     }
     /// Deletes; with a uid only that very object.

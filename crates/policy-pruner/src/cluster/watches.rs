@@ -98,7 +98,7 @@ impl Watches {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn wake_all(&self, policies: HashSet<Key>) {
+    fn wake_all(&self, policies: &HashSet<Key>) {
         if let Some(wake) = self.wake.get() {
             policies.iter().for_each(wake);
         }
@@ -139,14 +139,7 @@ impl Watches {
         let mut state = self.state();
         let known = state.interests.get(policy).and_then(|own| own.get(interest)).cloned();
         let scope = known.filter(|scope| state.watches.contains_key(scope)).unwrap_or_else(|| choose(&state, interest));
-        let watch = match state.watches.get(&scope) {
-            Some(watch) => watch.clone(),
-            None => {
-                let watch = self.start(&scope);
-                state.watches.insert(scope.clone(), watch.clone());
-                watch
-            }
-        };
+        let watch = state.watches.entry(scope.clone()).or_insert_with(|| self.start(&scope)).clone();
         {
             let mut store = watch.store();
             match interest {
@@ -160,11 +153,7 @@ impl Watches {
     fn start(self: &Arc<Self>, scope: &Scope) -> Arc<Watch> {
         debug!(?scope, "watch starts");
         let store = Store::keeping(scope.all);
-        let watch = Arc::new(Watch {
-            store: Mutex::new(store),
-            ready: signal::Sender::new(0),
-            task: OnceLock::new(),
-        });
+        let watch = Arc::new(Watch { store: Mutex::new(store), ready: signal::Sender::new(0), task: OnceLock::new() });
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let source = Source {
             client: self.client.clone(),
@@ -221,7 +210,7 @@ impl Watches {
         if tell {
             watch.ready.send_modify(|turn| *turn += 1);
         }
-        self.wake_all(woken);
+        self.wake_all(&woken);
     }
     fn refused(&self, scope: &Scope, code: u16) {
         if code == 404 {
@@ -301,7 +290,7 @@ impl Watches {
         };
         for watch in covering {
             let woken = watch.store().apply(&arrived);
-            self.wake_all(woken);
+            self.wake_all(&woken);
         }
     }
 }
@@ -426,8 +415,7 @@ mod tests {
     }
     fn watching(state: &mut State, interest: &Interest) -> Scope {
         let scope = choose(state, interest);
-        let watch =
-            Watch { store: Mutex::default(), ready: signal::Sender::new(0), task: OnceLock::new() };
+        let watch = Watch { store: Mutex::default(), ready: signal::Sender::new(0), task: OnceLock::new() };
         state.watches.entry(scope.clone()).or_insert_with(|| Arc::new(watch));
         scope
     }

@@ -4,6 +4,7 @@ use common::clock::SharedClock;
 use common::engine::fence::Fence;
 use kube::Client;
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,7 +83,8 @@ pub fn encode(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out
@@ -210,7 +212,8 @@ mod tests {
     }
     #[test]
     fn trouble_is_told_apart() {
-        let trouble = |code, reason: &str, details| Trouble { code, reason: reason.into(), message: "m".into(), details };
+        let trouble =
+            |code, reason: &str, details| Trouble { code, reason: reason.into(), message: "m".into(), details };
         assert!(trouble(409, "AlreadyExists", Value::Null).is_taken());
         assert!(trouble(409, "Conflict", Value::Null).is_conflict());
         assert!(trouble(404, "NotFound", json!({"kind": "namespaces"})).is_namespace());

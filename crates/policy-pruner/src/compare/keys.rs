@@ -29,13 +29,7 @@ fn kind_of(object: &Value) -> (&str, &str) {
     (object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str().unwrap_or_default())
 }
 
-fn key(
-    key: &str,
-    template: &Value,
-    live: &Value,
-    compliance: Compliance,
-    zero_is_nil: bool,
-) -> Result<Key, String> {
+fn key(key: &str, template: &Value, live: &Value, compliance: Compliance, zero_is_nil: bool) -> Result<Key, String> {
     if matches!(key, "apiVersion" | "kind") {
         return Ok(Key::Skipped);
     }
@@ -51,7 +45,8 @@ fn key(
     }
     let wanted = &template[key];
     let there = live.get(key).unwrap_or(&Value::Null);
-    let mismatch = || format!("Error merging changes into key {key:?}: object type of template and existing do not match");
+    let mismatch =
+        || format!("Error merging changes into key {key:?}: object type of template and existing do not match");
     let mut doubtful = there.is_null() && !wanted.is_null();
     let merged = match (wanted, there) {
         (Value::Array(wanted), Value::Array(there)) => Value::Array(merge.lists(wanted, there)),
@@ -86,12 +81,10 @@ fn decoded_data(secret: &Value) -> Result<Value, String> {
 
 /// Does an object fit a template that names none? Zero values count as missing, as no dry run will tell.
 pub fn fits(template: &Value, live: &Value, compliance: Compliance) -> bool {
-    template.as_object().into_iter().flatten().all(|(name, _)| {
-        match key(name, template, live, compliance, true) {
-            Ok(Key::Skipped) => true,
-            Ok(Key::Compared { differs, .. }) => !differs,
-            Err(_) => false,
-        }
+    template.as_object().into_iter().flatten().all(|(name, _)| match key(name, template, live, compliance, true) {
+        Ok(Key::Skipped) => true,
+        Ok(Key::Compared { differs, .. }) => !differs,
+        Err(_) => false,
     })
 }
 

@@ -128,9 +128,21 @@ mod tests {
             (json!(["a", "a"]), json!(["a"]), json!(["a", "a"])),
             (json!([1]), json!(["1"]), json!([1])),
             (json!([]), json!(["x"]), json!(["x"])),
-            (json!([{"name": "c", "image": "new"}]), json!([{"name": "c", "image": "old", "tty": true}]), json!([{"name": "c", "image": "new", "tty": true}])),
-            (json!([{"containerPort": 80}]), json!([{"containerPort": 80, "protocol": "TCP"}]), json!([{"containerPort": 80, "protocol": "TCP"}])),
-            (json!([{"containerPort": 81}]), json!([{"containerPort": 80}]), json!([{"containerPort": 81}, {"containerPort": 80}])),
+            (
+                json!([{"name": "c", "image": "new"}]),
+                json!([{"name": "c", "image": "old", "tty": true}]),
+                json!([{"name": "c", "image": "new", "tty": true}]),
+            ),
+            (
+                json!([{"containerPort": 80}]),
+                json!([{"containerPort": 80, "protocol": "TCP"}]),
+                json!([{"containerPort": 80, "protocol": "TCP"}]),
+            ),
+            (
+                json!([{"containerPort": 81}]),
+                json!([{"containerPort": 80}]),
+                json!([{"containerPort": 81}, {"containerPort": 80}]),
+            ),
             (json!([{"name": ""}]), json!([{"name": "", "x": 1}]), json!([{"name": "", "x": 1}])),
             (json!(["x", {"a": 1}]), json!([{"a": 1, "b": 2}]), json!(["x", {"a": 1, "b": 2}])),
         ] {
@@ -140,7 +152,10 @@ mod tests {
     #[test]
     fn maps_are_united_and_missing_keys_noticed() {
         assert_eq!(maps(&json!({"a": 1}), &json!({"b": 2})), (json!({"a": 1, "b": 2}), true));
-        assert_eq!(maps(&json!({"a": {"x": 1}}), &json!({"a": {"x": 2, "y": 3}})), (json!({"a": {"x": 1, "y": 3}}), false));
+        assert_eq!(
+            maps(&json!({"a": {"x": 1}}), &json!({"a": {"x": 2, "y": 3}})),
+            (json!({"a": {"x": 1, "y": 3}}), false)
+        );
         assert_eq!(maps(&json!({"a": null}), &json!({"a": {"y": 3}})), (json!({"a": {"y": 3}}), false));
         assert_eq!(maps(&json!({"a": null}), &json!({"a": 4})), (json!({"a": null}), false));
         assert_eq!(maps(&json!({"a": "text"}), &json!({"a": {"y": 3}})), (json!({"a": "text"}), false));

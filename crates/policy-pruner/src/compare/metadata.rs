@@ -102,7 +102,10 @@ mod tests {
     fn only_what_the_template_mentions_counts() {
         let live = json!({"name": "x", "labels": {"a": "1", "b": "2"}, "annotations": {"n": "1", LAST_APPLIED: "{}"}, "uid": "u"});
         let (merged, there) = compare(&json!({"labels": {"a": "1"}}), &live, Compliance::MustHave, false);
-        assert_eq!((&merged, &there), (&json!({"labels": {"a": "1", "b": "2"}}), &json!({"labels": {"a": "1", "b": "2"}})));
+        assert_eq!(
+            (&merged, &there),
+            (&json!({"labels": {"a": "1", "b": "2"}}), &json!({"labels": {"a": "1", "b": "2"}}))
+        );
         let (merged, there) = compare(&json!({"labels": {"a": "1"}}), &live, Compliance::MustOnlyHave, false);
         assert_ne!(merged, there);
         let (merged, there) = compare(&json!({"name": "x"}), &live, Compliance::MustOnlyHave, false);

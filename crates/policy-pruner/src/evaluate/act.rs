@@ -154,7 +154,8 @@ async fn handle(
     let subject = Subject { ready: &read.ready, mapping, desired, enforce, manager: doing.manager };
     match &planned.seen {
         Seen::Failed(trouble) => {
-            let message = format!("Error retrieving an object for object-template at index [{}]: {trouble}", read.index);
+            let message =
+                format!("Error retrieving an object for object-template at index [{}]: {trouble}", read.index);
             evaluated.doubts.push(message.clone());
             evaluated.retry = true;
             outcome.happenings.push(Happening::said(false, reason::API_ERROR, message));
@@ -266,8 +267,9 @@ async fn missing(
             evaluated.created.push((reference(mapping, namespace, name), uid.clone()));
             evaluated.fresh.insert(uid.clone());
             if subject.ready.template.object_definition.get("status").is_some() {
-                let message =
-                    format!("{title} was created successfully, the status of the object will be verified in the next evaluation");
+                let message = format!(
+                    "{title} was created successfully, the status of the object will be verified in the next evaluation"
+                );
                 let why = format!("{}, status unchecked", reason::CREATED);
                 outcome.happenings.push(Happening::said(false, &why, message));
             } else {
@@ -374,7 +376,11 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
         for one in planned {
             let forbidden = read.ready.template.compliance() == Compliance::MustNotHave;
             let (namespace, name) = (text(&one.desired, "namespace"), text(&one.desired, "name"));
-            let say = |action, why: &str| Preview { object: reference(mapping, namespace, name), action, why: why.to_owned() };
+            let say = |action, why: &str| Preview {
+                object: reference(mapping, namespace, name),
+                action,
+                why: why.to_owned(),
+            };
             previews.push(match &one.seen {
                 Seen::Failed(trouble) => {
                     doubts.push(trouble.to_string());
@@ -391,7 +397,8 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
                 Seen::Named(Some(_)) if forbidden && enforce => say("delete", "must not be there"),
                 Seen::Named(Some(_)) if forbidden => say("none", "must not be there; the policy only informs"),
                 Seen::Named(Some(live)) => {
-                    let subject = Subject { ready: &read.ready, mapping, desired: &one.desired, enforce: false, manager: "" };
+                    let subject =
+                        Subject { ready: &read.ready, mapping, desired: &one.desired, enforce: false, manager: "" };
                     let checked = check::check(ground, subject, live, results).await;
                     match (checked.violation, enforce) {
                         (false, _) => say("none", "as specified"),

@@ -20,6 +20,7 @@ const RECREATE_WAIT: Duration = Duration::from_secs(1);
 
 /// What checking came to.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(clippy::struct_excessive_bools)] // independent answers, each told on its own
 pub struct Checked {
     /// Not as specified.
     pub violation: bool,
@@ -192,7 +193,10 @@ async fn attempt(ground: Ground<'_>, subject: Subject<'_>, current: &Value, outc
         match recreate_object(ground, subject, current).await {
             Ok(done) => done,
             Err(message) => {
-                return over(Checked { violation: true, message, tried: true, retry: true, ..Checked::default() }, false);
+                return over(
+                    Checked { violation: true, message, tried: true, retry: true, ..Checked::default() },
+                    false,
+                );
             }
         }
     } else {
@@ -228,7 +232,7 @@ async fn recreate_object(
     if let Err(trouble) = &deleted {
         return Err(format!("{} failed to delete when recreating with the error {trouble}", subject.title()));
     }
-    let mut tries = if deleted == Ok(Deleted::Gone) { 0 } else { 1 };
+    let mut tries = usize::from(deleted != Ok(Deleted::Gone));
     loop {
         let created = ground.objects.create(subject.mapping, namespace, subject.desired, subject.manager).await;
         match created {
@@ -292,7 +296,9 @@ fn log(ground: Ground<'_>, subject: Subject<'_>, diff: &str) {
     let resource = &subject.mapping.plural;
     let fields = match ground.dialect {
         Dialect::Earlier => {
-            format!("{{\"policy\": {policy:?}, \"name\": {name:?}, \"namespace\": {namespace:?}, \"resource\": {resource:?}}}")
+            format!(
+                "{{\"policy\": {policy:?}, \"name\": {name:?}, \"namespace\": {namespace:?}, \"resource\": {resource:?}}}"
+            )
         }
         Dialect::Current => format!(
             "{{\"name\": {policy:?}, \"objName\": {name:?}, \"objNamespace\": {namespace:?}, \"resource\": {resource:?}}}"

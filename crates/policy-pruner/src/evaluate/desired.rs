@@ -86,9 +86,12 @@ pub async fn desired(ground: Ground<'_>, index: usize, ready: &Ready) -> Result<
         None => namespaces.into_iter().map(|ns| (ns, vec![name.to_owned()])).collect(),
         Some(labels) => {
             let wrong = |why: String| Refused::new(reason::OBJECT_SELECTOR, why).of(&mapping);
-            let parsed = Selector::parse(&labels.match_labels, &labels.match_expressions, ground.dialect).map_err(|why| {
-                wrong(format!("Error parsing provided objectSelector in the object-template at index [{index}]: {why}"))
-            })?;
+            let parsed =
+                Selector::parse(&labels.match_labels, &labels.match_expressions, ground.dialect).map_err(|why| {
+                    wrong(format!(
+                        "Error parsing provided objectSelector in the object-template at index [{index}]: {why}"
+                    ))
+                })?;
             let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for namespace in namespaces {
                 let objects = ground.sight.list(&mapping, &namespace, &parsed).await.map_err(|trouble| {
@@ -202,7 +205,7 @@ fn build(
     ready: &Ready,
     mapping: &Mapping,
     names: &BTreeMap<String, Vec<String>>,
-) -> Result<Vec<Value>, Refused> {
+) -> Result<Vec<Value>, Box<Refused>> {
     let definition = &ready.template.object_definition;
     let Head { namespace, name, .. } = head(definition);
     let selecting = namespaces::selects(ground.policy.spec.namespace_selector.as_ref());
@@ -213,11 +216,11 @@ fn build(
             let wanted_namespace = if namespace.is_empty() { ns } else { namespace }.trim();
             if selecting && wanted_namespace != ns {
                 let why = "The object definition's namespace must match the result from the namespace selector after template resolution";
-                return Err(Refused::new(reason::TEMPLATE, why));
+                return Err(Box::new(Refused::new(reason::TEMPLATE, why)));
             }
             if ready.template.object_selector.is_some() && wanted_name != of {
                 let why = "The object definition's name must match the result from the object selector after template resolution";
-                return Err(Refused::new(reason::TEMPLATE, why));
+                return Err(Box::new(Refused::new(reason::TEMPLATE, why)));
             }
             let mut object = definition.clone();
             object["apiVersion"] = mapping.api_version().into();

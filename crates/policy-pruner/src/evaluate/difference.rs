@@ -59,7 +59,8 @@ mod tests {
     use serde_json::json;
 
     fn ready(definition: Value, record: &str, sensitive: bool) -> Ready {
-        let template = ObjectTemplate { object_definition: definition, record_diff: record.into(), ..ObjectTemplate::default() };
+        let template =
+            ObjectTemplate { object_definition: definition, record_diff: record.into(), ..ObjectTemplate::default() };
         Ready { template, sensitive, unresolved: None }
     }
 
@@ -76,8 +77,14 @@ mod tests {
     }
     #[test]
     fn a_difference_is_headed_by_the_object() {
-        let (a, b) = (json!({"metadata": {"name": "x", "namespace": "n"}, "s": 1}), json!({"metadata": {"name": "x", "namespace": "n"}, "s": 2}));
+        let (a, b) = (
+            json!({"metadata": {"name": "x", "namespace": "n"}, "s": 1}),
+            json!({"metadata": {"name": "x", "namespace": "n"}, "s": 2}),
+        );
         let shown = text(&a, &b);
-        assert!(shown.starts_with("--- n/x : existing\n+++ n/x : updated\n") && shown.contains("-s: 1\n+s: 2\n"), "{shown}");
+        assert!(
+            shown.starts_with("--- n/x : existing\n+++ n/x : updated\n") && shown.contains("-s: 1\n+s: 2\n"),
+            "{shown}"
+        );
     }
 }

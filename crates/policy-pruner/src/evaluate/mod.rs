@@ -16,7 +16,7 @@ use crate::dialect::Dialect;
 use crate::message::Outcome;
 use common::clock::SharedClock;
 use common::runtime::object::Key;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// What an evaluation stands on.
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ pub struct Evaluated {
     /// Objects that this evaluation made, and their uids.
     pub created: Vec<(ObjectRef, String)>,
     /// Uids of objects made in this evaluation, recreated ones included.
-    pub fresh: HashSet<String>,
+    pub fresh: BTreeSet<String>,
     /// Named by a template, not only matched: swept by DeleteAll.
     pub managed: Vec<ObjectRef>,
     /// Why nothing may be pruned after this evaluation.

@@ -51,10 +51,7 @@ fn contains(value: &Value, what: &str) -> bool {
 }
 
 /// All templates. The error concerns the whole policy.
-pub fn ready(
-    policy: &ConfigurationPolicy,
-    keys: Option<&encryption::Keys>,
-) -> Result<Vec<Ready>, Verdict> {
+pub fn ready(policy: &ConfigurationPolicy, keys: Option<&encryption::Keys>) -> Result<Vec<Ready>, Verdict> {
     let plain = disabled(policy);
     let listed: Vec<ObjectTemplate> = match policy.spec.object_templates_raw.as_deref() {
         None => policy.spec.templates().to_vec(),
@@ -108,7 +105,7 @@ mod tests {
     fn policy(spec: Value) -> ConfigurationPolicy {
         ConfigurationPolicy::new("p", serde_json::from_value::<PolicySpec>(spec).unwrap())
     }
-    fn template(definition: Value) -> Value {
+    fn template(definition: &Value) -> Value {
         json!({"complianceType": "musthave", "objectDefinition": definition})
     }
 
@@ -125,7 +122,8 @@ mod tests {
     }
     #[test]
     fn go_templates_are_told_and_can_be_switched_off() {
-        let mut asked = policy(json!({"object-templates": [template(json!({"a": "{{ x }}"})), template(json!({"a": "b"}))]}));
+        let mut asked =
+            policy(json!({"object-templates": [template(&json!({"a": "{{ x }}"})), template(&json!({"a": "b"}))]}));
         let found = ready(&asked, None).unwrap();
         assert!(found[0].unresolved.is_some() && found[1].unresolved.is_none());
         asked.metadata.annotations = Some([(names::DISABLE_TEMPLATES.to_owned(), "true".to_owned())].into());
@@ -135,8 +133,10 @@ mod tests {
     }
     #[test]
     fn hub_templates_are_noticed_anywhere() {
-        assert!(has_hub_templates(&policy(json!({"object-templates": [template(json!({"a": ["{{hub x hub}}"]}))]}))));
-        assert!(has_hub_templates(&policy(json!({"object-templates": [], "namespaceSelector": {"include": ["{{hub x hub}}"]}}))));
-        assert!(!has_hub_templates(&policy(json!({"object-templates": [template(json!({"a": "{{ x }}"}))]}))));
+        assert!(has_hub_templates(&policy(json!({"object-templates": [template(&json!({"a": ["{{hub x hub}}"]}))]}))));
+        assert!(has_hub_templates(&policy(
+            json!({"object-templates": [], "namespaceSelector": {"include": ["{{hub x hub}}"]}})
+        )));
+        assert!(!has_hub_templates(&policy(json!({"object-templates": [template(&json!({"a": "{{ x }}"}))]}))));
     }
 }

@@ -1,12 +1,12 @@
 //! Every object that this controller created and whose policy is gone.
 use super::{Tools, show};
 use crate::args::InspectArgs;
+use crate::dialect::Dialect;
 use crate::names::LEDGER_LABEL;
 use crate::prune::ledger::{Entry, Ledger};
 use crate::prune::ledgers;
 use crate::report;
 use crate::text::selector::{Expression, Selector};
-use crate::dialect::Dialect;
 use common::process::cli::ORPHANS_FOUND;
 use common::process::run::Failure;
 use serde::Serialize;

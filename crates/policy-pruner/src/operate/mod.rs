@@ -56,7 +56,12 @@ impl Tools {
 }
 
 /// Says rows as a table or as JSON.
-pub fn show<R: Serialize>(output: Output, header: &[&str], rows: &[R], cells: impl Fn(&R) -> Vec<String>) -> Result<(), Failure> {
+pub fn show<R: Serialize>(
+    output: Output,
+    header: &[&str],
+    rows: &[R],
+    cells: impl Fn(&R) -> Vec<String>,
+) -> Result<(), Failure> {
     match output {
         Output::Table => say(&table(header, &rows.iter().map(cells).collect::<Vec<_>>())),
         Output::Json => say(&format!("{}\n", serde_json::to_string_pretty(rows)?)),

@@ -107,7 +107,8 @@ async fn load(tools: &Tools, args: &PlanArgs) -> Result<ConfigurationPolicy, Fai
     if let Some(file) = &args.file {
         let text = tokio::fs::read_to_string(file).await?;
         let mut policy: ConfigurationPolicy = serde_saphyr::from_str(&text)?;
-        let namespace = policy.metadata.namespace.clone().unwrap_or_else(|| tools.client.default_namespace().to_owned());
+        let namespace =
+            policy.metadata.namespace.clone().unwrap_or_else(|| tools.client.default_namespace().to_owned());
         let name = policy.metadata.name.clone().unwrap_or_default();
         // What is known of the policy it replaces.
         if let Some(live) = tools.objects.get(&report::mapping(), &namespace, &name).await? {
@@ -145,8 +146,8 @@ async fn wishes(
         policy,
         key,
     };
-    let reads = act::read(ground, ready).await;
-    Ok(act::preview(ground, &reads, &mut Results::default()).await)
+    let looked = act::read(ground, ready).await;
+    Ok(act::preview(ground, &looked, &mut Results::default()).await)
 }
 
 async fn step_of(

@@ -13,7 +13,8 @@ fn pod(name: &str) -> Value {
     json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}})
 }
 fn seen(name: &str, created: Option<bool>, uid: &str) -> RelatedObject {
-    let properties = created.map(|c| Properties { created_by_policy: Some(c), uid: uid.into(), ..Properties::default() });
+    let properties =
+        created.map(|c| Properties { created_by_policy: Some(c), uid: uid.into(), ..Properties::default() });
     RelatedObject { object: object(name), properties, ..RelatedObject::default() }
 }
 fn live(uid: &str) -> Value {
@@ -81,7 +82,8 @@ fn only_matched_objects_are_told_from_named_ones() {
 }
 #[test]
 fn another_version_of_an_object_is_the_same_object() {
-    let old = [RelatedObject { object: ObjectRef::new("apps/v1beta1", "Deployment", "n", "a"), ..RelatedObject::default() }];
+    let old =
+        [RelatedObject { object: ObjectRef::new("apps/v1beta1", "Deployment", "n", "a"), ..RelatedObject::default() }];
     let still = [ObjectRef::new("apps/v1", "Deployment", "n", "a")];
     assert!(candidates(&spec(&[]), &old, None, &still).is_empty());
 }

@@ -146,7 +146,11 @@ mod tests {
     }
     #[test]
     fn odd_ledgers_are_none() {
-        for odd in [json!({}), json!({"data": {LEDGER_DATA: "{"}}), json!({"data": {LEDGER_DATA: "{\"version\":9,\"policy\":\"\",\"uid\":\"\",\"id\":\"x\"}"}})] {
+        for odd in [
+            json!({}),
+            json!({"data": {LEDGER_DATA: "{"}}),
+            json!({"data": {LEDGER_DATA: "{\"version\":9,\"policy\":\"\",\"uid\":\"\",\"id\":\"x\"}"}}),
+        ] {
             assert_eq!(Ledger::read(&odd), None);
         }
     }
@@ -154,7 +158,11 @@ mod tests {
     fn a_ledger_has_an_end() {
         let mut ledger = Ledger::new("p", "u", [7; 16]);
         for n in 0..10_000 {
-            ledger.entries.push(Entry { object: object(&format!("{n}{}", "x".repeat(100))), created: true, uid: String::new() });
+            ledger.entries.push(Entry {
+                object: object(&format!("{n}{}", "x".repeat(100))),
+                created: true,
+                uid: String::new(),
+            });
         }
         assert!(ledger.write().unwrap_err().contains("is full"));
     }

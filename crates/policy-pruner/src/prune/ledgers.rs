@@ -170,8 +170,9 @@ impl Ledgers {
         let path = mapping().path_of(&policy.namespace, &ledger_name(&policy.name));
         if let Some(at) = held.finalizers.iter().position(|f| f == LEDGER_FINALIZER) {
             let pointer = format!("/metadata/finalizers/{at}");
-            let patch = json!([{"op": "test", "path": pointer, "value": LEDGER_FINALIZER}, {"op": "remove", "path": pointer}]);
-            match self.objects.patch(path, patch).await {
+            let operations =
+                json!([{"op": "test", "path": pointer, "value": LEDGER_FINALIZER}, {"op": "remove", "path": pointer}]);
+            match self.objects.patch(path, operations).await {
                 Ok(object) => {
                     if let Some(held) = Held::read(&object) {
                         self.state().held.insert(policy.clone(), held);

@@ -1,5 +1,6 @@
 //! Unified diffs as people see them in a status: longest matching blocks first, five lines of context.
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 const CONTEXT: usize = 5;
 /// Lines of a diff kept, and of its header.
@@ -19,7 +20,8 @@ pub fn unified(name: &str, existing: &str, updated: &str) -> String {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let old = range(first.a.0, last.a.1);
         let new = range(first.b.0, last.b.1);
-        text.push_str(&format!("@@ -{old} +{new} @@\n"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "@@ -{old} +{new} @@");
         for op in &group {
             let put = |text: &mut String, mark: char, lines: &[String]| {
                 for line in lines {
@@ -204,6 +206,11 @@ fn longest(
 mod tests {
     use super::*;
 
+    fn numbers(most: u32) -> String {
+        let lines: Vec<String> = (0..most).map(|n| n.to_string()).collect();
+        lines.join("\n") + "\n"
+    }
+
     #[test]
     fn a_changed_line_has_context_and_the_extra_line_at_the_end() {
         let (old, new) = ("a: 1\nb: 2\nc: 3\n", "a: 1\nb: 9\nc: 3\n");
@@ -216,7 +223,7 @@ mod tests {
     }
     #[test]
     fn far_changes_are_groups_of_their_own() {
-        let old: String = (0..40).map(|n| format!("{n}\n")).collect();
+        let old = numbers(40);
         let new = old.replace("\n3\n", "\nx\n").replace("\n33\n", "\ny\n");
         let text = unified("x", &old, &new);
         assert_eq!(text.matches("@@ -").count(), 2, "{text}");
@@ -224,7 +231,7 @@ mod tests {
     }
     #[test]
     fn long_differences_are_cut() {
-        let old: String = (0..100).map(|n| format!("{n}\n")).collect();
+        let old = numbers(100);
         let text = unified("x", &old, "other\n");
         assert!(text.starts_with("# Truncated: showing 50/"), "{text}");
         assert_eq!(text.split('\n').count(), 54);

@@ -84,9 +84,15 @@ mod tests {
 
     #[test]
     fn durations_read_as_written() {
-        for (text, millis) in
-            [("1s", 1000), ("1h30m", 5_400_000), ("250ms", 250), ("1.5s", 1500), ("0s", 0), ("0", 0), ("2m0.5s", 120_500)]
-        {
+        for (text, millis) in [
+            ("1s", 1000),
+            ("1h30m", 5_400_000),
+            ("250ms", 250),
+            ("1.5s", 1500),
+            ("0s", 0),
+            ("0", 0),
+            ("2m0.5s", 120_500),
+        ] {
             assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
         }
         for text in ["", "1", "s", "1d", "-1s", "1s1", "99999999999999h", "1..5s", "+"] {

@@ -185,7 +185,11 @@ mod tests {
     fn a_query_says_the_same() {
         let selector = parse(
             &[("a", "1")],
-            &[expression("b", "NotIn", &["y", "x"]), expression("c", "Exists", &[]), expression("d", "DoesNotExist", &[])],
+            &[
+                expression("b", "NotIn", &["y", "x"]),
+                expression("c", "Exists", &[]),
+                expression("d", "DoesNotExist", &[]),
+            ],
         );
         assert_eq!(selector.unwrap().query(), "a in (1),b notin (x,y),c,!d");
     }

@@ -205,6 +205,7 @@ enum Style {
 }
 
 /// Which styles can hold a text at all.
+#[allow(clippy::struct_excessive_bools)] // four independent answers
 struct Shape {
     multiline: bool,
     plain: bool,
@@ -296,9 +297,45 @@ fn escape(c: char) -> Option<String> {
 fn is_plain_string(text: &str) -> bool {
     let word = matches!(
         text,
-        "" | "~" | "null" | "Null" | "NULL" | "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On"
-            | "ON" | "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" | "<<" | ".nan"
-            | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf" | "-.Inf" | "-.INF"
+        "" | "~"
+            | "null"
+            | "Null"
+            | "NULL"
+            | "y"
+            | "Y"
+            | "yes"
+            | "Yes"
+            | "YES"
+            | "true"
+            | "True"
+            | "TRUE"
+            | "on"
+            | "On"
+            | "ON"
+            | "n"
+            | "N"
+            | "no"
+            | "No"
+            | "NO"
+            | "false"
+            | "False"
+            | "FALSE"
+            | "off"
+            | "Off"
+            | "OFF"
+            | "<<"
+            | ".nan"
+            | ".NaN"
+            | ".NAN"
+            | ".inf"
+            | ".Inf"
+            | ".INF"
+            | "+.inf"
+            | "+.Inf"
+            | "+.INF"
+            | "-.inf"
+            | "-.Inf"
+            | "-.INF"
     );
     !word && !is_number(text) && !is_base60(text) && !is_timestamp(text)
 }
@@ -338,7 +375,8 @@ fn is_base60(text: &str) -> bool {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     let mut parts = rest.split(':');
     let first = parts.next().unwrap_or_default();
-    let first_ok = first.starts_with(|c: char| c.is_ascii_digit()) && first.chars().all(|c| c.is_ascii_digit() || c == '_');
+    let first_ok =
+        first.starts_with(|c: char| c.is_ascii_digit()) && first.chars().all(|c| c.is_ascii_digit() || c == '_');
     let rest: Vec<&str> = parts.collect();
     let Some((last, middle)) = rest.split_last() else { return false };
     let sixty = |p: &str| matches!(p.len(), 1 | 2) && p.parse::<u8>().is_ok_and(|n| n < 60) && !p.starts_with('+');
