@@ -248,7 +248,7 @@ impl runner::Reconciler for Controller {
         if standing::alike(&closing.status, &before) {
             return Next::Done;
         }
-        match self.desk.reporter.write(&policy, &closing, dialect).await {
+        match self.desk.reporter.write(&policy, &closing, dialect, false).await {
             Ok(stored) => {
                 self.desk.stored(&stored);
                 Next::Done

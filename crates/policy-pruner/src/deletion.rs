@@ -178,7 +178,7 @@ async fn terminating(
     if news {
         desk.reporter.info(policy, &closing.status, true, dialect);
     }
-    let stored = desk.reporter.write(policy, &closing, dialect).await?;
+    let stored = desk.reporter.write(policy, &closing, dialect, false).await?;
     desk.stored(&stored);
     Ok(())
 }

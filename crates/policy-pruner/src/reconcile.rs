@@ -109,7 +109,12 @@ async fn evaluate(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: 
         metrics.evaluated(key, &policy.spec.severity, &state, desk.clock.boot().since(began));
     }
     let (retry, kind_missing) = match outcome {
-        Ok(done) => (done.retry, done.kind_missing),
+        Ok(done) => {
+            if done.look_again {
+                desk.memories.soil(key);
+            }
+            (done.retry, done.kind_missing)
+        }
         // The policy is gone, or another one of its name is there.
         Err(trouble) if matches!(trouble.code, 404 | 422) => return Next::Again(RACE),
         Err(trouble) => {
@@ -128,6 +133,7 @@ async fn evaluate(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: 
     }
     memory.streak = 0;
     match come_back(policy, &state) {
+        None if desk.memories.is_dirty(key) => Next::Again(desk.settings.backoff),
         None => Next::Done,
         Some(wait) => {
             desk.unfollow(key);
@@ -144,6 +150,7 @@ fn parent(policy: &ConfigurationPolicy) -> &str {
 struct Done {
     state: String,
     retry: bool,
+    look_again: bool,
     kind_missing: bool,
 }
 
@@ -243,7 +250,7 @@ impl Pass<'_> {
             self.desk.reporter.info(self.policy, &shown, !verdict.compliant, self.dialect);
         }
         let state = self.finish(status, news).await?;
-        Ok(Done { state, retry, kind_missing: false })
+        Ok(Done { state, retry, look_again: false, kind_missing: false })
     }
 
     async fn keys(&self) -> Result<Keys, (String, bool)> {
@@ -429,7 +436,8 @@ impl Pass<'_> {
         status.related_objects = standing::settle_related(related, &old, &evaluated.fresh);
         let left = self.prune(memory, &old, &status.related_objects, &evaluated, books).await?;
         let state = self.finish(status, news).await?;
-        Ok(Done { state, retry: evaluated.retry || left, kind_missing: evaluated.kind_missing })
+        let Evaluated { retry, look_again, kind_missing, .. } = evaluated;
+        Ok(Done { state, retry: retry || left, look_again, kind_missing })
     }
 
     /// Notes what a template came to; states it went through are written one after the other.
@@ -443,6 +451,7 @@ impl Pass<'_> {
         let verdicts: Vec<Verdict> = batches.iter().map(|batch| message::verdict(&template.resource, batch)).collect();
         let Some((last, earlier)) = verdicts.split_last() else { return Ok(false) };
         let now = self.desk.clock.wall();
+        let created = last.reason == reason::CREATED;
         if !earlier.is_empty() && !last.compliant {
             // Failing the same way again is no news, and must not flap.
             let mut trial = status.clone();
@@ -455,7 +464,8 @@ impl Pass<'_> {
             if standing::note(status, spec, template.index, verdict, now) {
                 news = true;
                 let closing = standing::close(self.policy, status.clone(), true, self.dialect, now);
-                let stored = self.desk.reporter.write(self.policy, &closing, self.dialect).await?;
+                let stored =
+                    self.desk.reporter.write(self.policy, &closing, self.dialect, last.compliant && created).await?;
                 self.desk.stored(&stored);
                 *status = closing.status;
             }
@@ -521,7 +531,7 @@ impl Pass<'_> {
                 return Ok(state);
             }
         }
-        let stored = self.desk.reporter.write(self.policy, &closing, self.dialect).await?;
+        let stored = self.desk.reporter.write(self.policy, &closing, self.dialect, false).await?;
         self.desk.stored(&stored);
         Ok(state)
     }

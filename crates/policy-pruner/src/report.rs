@@ -71,12 +71,13 @@ pub struct Reporter {
     pub instance: String,
 }
 impl Reporter {
-    /// Writes a status, events first. Returns the stored policy.
+    /// Writes a status, events first. Returns the stored policy. A state that is over in a moment has no event of its own.
     pub async fn write(
         &self,
         policy: &ConfigurationPolicy,
         closing: &Closing,
         dialect: Dialect,
+        passing: bool,
     ) -> Result<Value, Trouble> {
         if closing.tell {
             self.tell_parent(policy, &closing.status).await?;
@@ -91,7 +92,7 @@ impl Reporter {
             {"op": "add", "path": "/status", "value": status},
         ]);
         let stored = self.objects.patch(path, operations).await?;
-        if closing.tell {
+        if closing.tell && !passing {
             let violation = closing.status.compliant == NON_COMPLIANT;
             let note = standing::note_text(&closing.status);
             self.note(policy, violation, dialect.update_reason(), "Policy status updated", &note);

@@ -30,6 +30,9 @@ async fn main() -> ExitCode {
     let mut rows = Vec::new();
     let (mut clean, mut peer_left, mut peer_foreign) = (true, 0, 0);
     for between in [Between::Nothing, Between::StatusWiped, Between::Restored, Between::Replaced, Between::EditedOut] {
+        if only.as_ref().is_some_and(|name| *name != format!("{between:?}")) {
+            continue;
+        }
         for (what, mishaps) in [
             ("killed before each write", kills_before as fn(usize) -> Mishap),
             ("killed after each write", kills_after),

@@ -276,7 +276,7 @@ impl Watches {
         Ok(watch.store().get(&key).unwrap_or(live))
     }
     /// This process wrote an object: nobody here should see an older one.
-    fn wrote(&self, mapping: &Mapping, object: &Value) {
+    fn wrote(&self, writer: &Key, mapping: &Mapping, object: &Value) {
         let Ok(arrived) = arrived(object) else { return };
         let covering: Vec<Arc<Watch>> = {
             let state = self.state();
@@ -289,7 +289,9 @@ impl Watches {
             state.watches.iter().filter(|(scope, _)| fits(scope)).map(|(_, watch)| watch.clone()).collect()
         };
         for watch in covering {
-            let woken = watch.store().apply(&arrived);
+            let mut woken = watch.store().apply(&arrived);
+            // The writer knows what it wrote.
+            woken.remove(writer);
             self.wake_all(&woken);
         }
     }
@@ -395,7 +397,7 @@ impl Sight for Watching {
         true
     }
     fn wrote(&self, mapping: &Mapping, object: &Value) {
-        self.watches.wrote(mapping, object);
+        self.watches.wrote(&self.policy, mapping, object);
     }
     fn finish(&self) {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -5,11 +5,15 @@ use super::others::Requirer;
 use crate::api::{ObjectRef, Prune};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::objects::{Deleted, Objects};
+use crate::text::selector::Selector;
 use futures::future::join_all;
 use serde_json::Value;
+use std::collections::HashMap;
 
 /// Deletes at once.
 const AT_ONCE: usize = 8;
+/// From so many objects of a kind in a namespace on, one list is the uncached read of all.
+const LIST_FROM: usize = 3;
 
 /// What a sweep stands on.
 #[derive(Clone, Copy)]
@@ -69,11 +73,12 @@ pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate
             fates.extend(now.into_iter().map(|c| (c.clone(), waits())));
             continue;
         }
+        let seen = Seen::read(broom, &now).await;
         let mut done: Vec<(Candidate, Fate)> = Vec::with_capacity(now.len());
         for few in now.chunks(AT_ONCE) {
             let mut calls = Vec::with_capacity(few.len());
             for candidate in few {
-                calls.push(one(broom, candidate));
+                calls.push(one(broom, candidate, &seen));
             }
             let ended = join_all(calls).await;
             done.extend(few.iter().map(|candidate| (*candidate).clone()).zip(ended));
@@ -84,7 +89,40 @@ pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate
     fates
 }
 
-async fn one(broom: Broom<'_>, candidate: &Candidate) -> Fate {
+/// Live objects by kind and place, where one list tells of many.
+#[derive(Default)]
+struct Seen(HashMap<(String, String, String), HashMap<String, Value>>);
+impl Seen {
+    fn place(object: &ObjectRef) -> (String, String, String) {
+        (object.api_version.clone(), object.kind.clone(), object.metadata.namespace.clone())
+    }
+    /// Lists where that is cheaper. What cannot be listed is read one by one.
+    async fn read(broom: Broom<'_>, candidates: &[&Candidate]) -> Seen {
+        let mut counts: HashMap<(String, String, String), usize> = HashMap::new();
+        for candidate in candidates {
+            *counts.entry(Seen::place(&candidate.object)).or_default() += 1;
+        }
+        let mut seen = Seen::default();
+        for (place, count) in counts {
+            let (api_version, kind, namespace) = &place;
+            if count < LIST_FROM {
+                continue;
+            }
+            let Ok(Some(mapping)) = broom.kinds.find(api_version, kind).await else { continue };
+            let Ok(all) = broom.objects.list(&mapping, namespace, &Selector::default()).await else { continue };
+            let named = all.into_iter().map(|o| (o["metadata"]["name"].as_str().unwrap_or_default().to_owned(), o));
+            seen.0.insert(place, named.collect());
+        }
+        seen
+    }
+    /// `None`: not listed.
+    #[allow(clippy::option_option)] // there, not there, not listed
+    fn get(&self, object: &ObjectRef) -> Option<Option<Value>> {
+        self.0.get(&Seen::place(object)).map(|all| all.get(&object.metadata.name).cloned())
+    }
+}
+
+async fn one(broom: Broom<'_>, candidate: &Candidate, seen: &Seen) -> Fate {
     let object = &candidate.object;
     let (namespace, name) = (object.metadata.namespace.as_str(), object.metadata.name.as_str());
     let mapping = match broom.kinds.find(&object.api_version, &object.kind).await {
@@ -93,9 +131,12 @@ async fn one(broom: Broom<'_>, candidate: &Candidate) -> Fate {
         Ok(None) => return Fate::Gone,
         Err(trouble) => return Fate::Failed(format!("its kind cannot be looked up: {trouble}")),
     };
-    let live = match broom.objects.get(&mapping, namespace, name).await {
-        Ok(live) => live,
-        Err(trouble) => return Fate::Failed(trouble.to_string()),
+    let live = match seen.get(object) {
+        Some(live) => live,
+        None => match broom.objects.get(&mapping, namespace, name).await {
+            Ok(live) => live,
+            Err(trouble) => return Fate::Failed(trouble.to_string()),
+        },
     };
     match decide(broom.prune, candidate, broom.ledger, live.as_ref(), broom.like_upstream) {
         Verdict::Gone => Fate::Gone,

@@ -57,6 +57,18 @@ pub async fn pass(server: &SimServer, key: &Key) -> Result<bool, Trouble> {
         };
         related.push(json!({"object": {"metadata": {"name": name}}, "properties": properties}));
     }
+    for entry in &known {
+        let name = entry["object"]["metadata"]["name"].as_str().unwrap_or_default();
+        if related.iter().any(|r| r["object"]["metadata"]["name"] == *name) {
+            continue;
+        }
+        let live = objects.get(&things, &key.namespace, name).await?;
+        let ours = entry["properties"]["createdByPolicy"] == true
+            && live.is_some_and(|live| entry["properties"]["uid"] == live["metadata"]["uid"]);
+        if ours {
+            objects.delete(&things, (&key.namespace, name), None).await?;
+        }
+    }
     if Value::Array(related.clone()) != policy["status"]["relatedObjects"] {
         let status = json!([{"op": "add", "path": "/status", "value": {"relatedObjects": related}}]);
         objects.patch(format!("{path}/status"), status).await?;
