@@ -3,7 +3,7 @@ use crate::api::{ConfigurationPolicy, PolicyStatus, Prune};
 use crate::cluster::wire::Trouble;
 use crate::desk::{Desk, has_finalizer};
 use crate::dialect::Dialect;
-use crate::memory::{Memory, patience};
+use crate::memory::{Memory, follows, patience};
 use crate::message::Verdict;
 use crate::names::reason;
 use crate::prune::decide::{Candidate, candidates};
@@ -40,11 +40,13 @@ pub async fn delete(
     memory: &mut Memory,
     dialect: Dialect,
 ) -> Next {
-    desk.unfollow(key);
     if !has_finalizer(policy) {
+        desk.unfollow(key);
         return Next::Done;
     }
-    match attempt(desk, key, policy, memory, dialect).await {
+    let attempted = attempt(desk, key, policy, memory, dialect).await;
+    desk.unfollow(key);
+    match attempted {
         Ok(None) => Next::Done,
         Ok(Some(left)) => {
             memory.streak = memory.streak.saturating_add(1);
@@ -101,6 +103,7 @@ pub async fn clean(
     victims: &[Candidate],
 ) -> Vec<(Candidate, Fate)> {
     let requiring = |object: &crate::api::ObjectRef| (desk.requiring)(object, key);
+    let sight = follows(policy).then(|| desk.sight(key, true));
     let broom = Broom {
         objects: &desk.objects,
         kinds: &desk.kinds,
@@ -108,6 +111,7 @@ pub async fn clean(
         ledger,
         like_upstream: desk.settings.like_upstream,
         requiring: &requiring,
+        sight: sight.as_deref(),
         dry_run: false,
     };
     let fates = sweep(broom, victims).await;

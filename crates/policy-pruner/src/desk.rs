@@ -158,10 +158,6 @@ impl Memories {
     pub fn soil(&self, policy: &Key) {
         self.dirty().insert(policy.clone());
     }
-    /// Is there something to look at again?
-    pub fn is_dirty(&self, policy: &Key) -> bool {
-        self.dirty().contains(policy)
-    }
     /// Was something changed since the last time this was asked?
     pub fn take_dirt(&self, policy: &Key) -> bool {
         self.dirty().remove(policy)

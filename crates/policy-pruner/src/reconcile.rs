@@ -9,7 +9,7 @@ use crate::dialect::Dialect;
 use crate::encryption::Keys;
 use crate::evaluate::act::{self, Doing, Read};
 use crate::evaluate::templates::{self, refused};
-use crate::evaluate::{Evaluated, Ground};
+use crate::evaluate::{Evaluated, Ground, TemplateResult};
 use crate::memory::{Due, Fingerprint, Memory, come_back, due, follows, patience};
 use crate::message::{self, Verdict};
 use crate::names::{self, MANAGER, reason};
@@ -109,12 +109,7 @@ async fn evaluate(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: 
         metrics.evaluated(key, &policy.spec.severity, &state, desk.clock.boot().since(began));
     }
     let (retry, kind_missing) = match outcome {
-        Ok(done) => {
-            if done.look_again {
-                desk.memories.soil(key);
-            }
-            (done.retry, done.kind_missing)
-        }
+        Ok(done) => (done.retry, done.kind_missing),
         // The policy is gone, or another one of its name is there.
         Err(trouble) if matches!(trouble.code, 404 | 422) => return Next::Again(RACE),
         Err(trouble) => {
@@ -133,7 +128,6 @@ async fn evaluate(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: 
     }
     memory.streak = 0;
     match come_back(policy, &state) {
-        None if desk.memories.is_dirty(key) => Next::Again(desk.settings.backoff),
         None => Next::Done,
         Some(wait) => {
             desk.unfollow(key);
@@ -150,7 +144,6 @@ fn parent(policy: &ConfigurationPolicy) -> &str {
 struct Done {
     state: String,
     retry: bool,
-    look_again: bool,
     kind_missing: bool,
 }
 
@@ -250,7 +243,7 @@ impl Pass<'_> {
             self.desk.reporter.info(self.policy, &shown, !verdict.compliant, self.dialect);
         }
         let state = self.finish(status, news).await?;
-        Ok(Done { state, retry, look_again: false, kind_missing: false })
+        Ok(Done { state, retry, kind_missing: false })
     }
 
     async fn keys(&self) -> Result<Keys, (String, bool)> {
@@ -428,49 +421,53 @@ impl Pass<'_> {
                 self.desk.reporter.info(self.policy, &shown, false, self.dialect);
             }
         }
-        for template in &evaluated.templates {
-            news |= self.batches(&mut status, template).await?;
-        }
+        news |= self.batches(&mut status, &evaluated.templates).await?;
         let old = std::mem::take(&mut status.related_objects);
         let related = std::mem::take(&mut evaluated.related);
         status.related_objects = standing::settle_related(related, &old, &evaluated.fresh);
         let left = self.prune(memory, &old, &status.related_objects, &evaluated, books).await?;
         let state = self.finish(status, news).await?;
-        let Evaluated { retry, look_again, kind_missing, .. } = evaluated;
-        Ok(Done { state, retry: retry || left, look_again, kind_missing })
+        let Evaluated { retry, kind_missing, .. } = evaluated;
+        Ok(Done { state, retry: retry || left, kind_missing })
     }
 
-    /// Notes what a template came to; states it went through are written one after the other.
-    async fn batches(
-        &self,
-        status: &mut PolicyStatus,
-        template: &crate::evaluate::TemplateResult,
-    ) -> Result<bool, Trouble> {
+    /// Notes what templates came to. States they went through are written before the last one, all templates together.
+    async fn batches(&self, status: &mut PolicyStatus, templates: &[TemplateResult]) -> Result<bool, Trouble> {
         let spec = &self.policy.spec;
-        let batches = message::batches(&template.outcomes);
-        let verdicts: Vec<Verdict> = batches.iter().map(|batch| message::verdict(&template.resource, batch)).collect();
-        let Some((last, earlier)) = verdicts.split_last() else { return Ok(false) };
         let now = self.desk.clock.wall();
-        let created = last.reason == reason::CREATED;
-        if !earlier.is_empty() && !last.compliant {
-            // Failing the same way again is no news, and must not flap.
-            let mut trial = status.clone();
-            if !standing::note(&mut trial, spec, template.index, last, now) {
-                return Ok(false);
+        let mut all: Vec<(usize, Vec<Verdict>)> = Vec::with_capacity(templates.len());
+        for template in templates {
+            let batches = message::batches(&template.outcomes);
+            let verdicts: Vec<Verdict> = batches.iter().map(|b| message::verdict(&template.resource, b)).collect();
+            let Some(last) = verdicts.last() else { continue };
+            if verdicts.len() > 1 && !last.compliant {
+                // Failing the same way again is no news, and must not flap.
+                let mut trial = status.clone();
+                if !standing::note(&mut trial, spec, template.index, last, now) {
+                    continue;
+                }
             }
+            all.push((template.index, verdicts));
         }
+        let rounds = all.iter().map(|(_, verdicts)| verdicts.len()).max().unwrap_or(0);
+        let created = all.iter().all(|(_, v)| v.last().is_some_and(|v| v.compliant));
         let mut news = false;
-        for verdict in earlier {
-            if standing::note(status, spec, template.index, verdict, now) {
-                news = true;
+        for round in 0..rounds {
+            let mut told = false;
+            for (index, verdicts) in &all {
+                // Whoever has less to tell joins late.
+                let late = rounds - verdicts.len();
+                let Some(verdict) = round.checked_sub(late).and_then(|at| verdicts.get(at)) else { continue };
+                told |= standing::note(status, spec, *index, verdict, now);
+            }
+            news |= told;
+            if told && round + 1 < rounds {
                 let closing = standing::close(self.policy, status.clone(), true, self.dialect, now);
-                let stored =
-                    self.desk.reporter.write(self.policy, &closing, self.dialect, last.compliant && created).await?;
+                let stored = self.desk.reporter.write(self.policy, &closing, self.dialect, created).await?;
                 self.desk.stored(&stored);
                 *status = closing.status;
             }
         }
-        news |= standing::note(status, spec, template.index, last, now);
         Ok(news)
     }
 
@@ -531,7 +528,8 @@ impl Pass<'_> {
                 return Ok(state);
             }
         }
-        let stored = self.desk.reporter.write(self.policy, &closing, self.dialect, false).await?;
+        let confirmed = standing::confirms(&before, &closing.status);
+        let stored = self.desk.reporter.write(self.policy, &closing, self.dialect, confirmed).await?;
         self.desk.stored(&stored);
         Ok(state)
     }

@@ -179,6 +179,21 @@ pub fn close(
     Closing { status, tell }
 }
 
+/// Does the new status only confirm what the old one did: created or updated then, found as specified now?
+pub fn confirms(before: &PolicyStatus, now: &PolicyStatus) -> bool {
+    let reasons = |status: &PolicyStatus| -> Vec<String> {
+        status.compliancy_details.iter().flat_map(|d| &d.conditions).map(|c| c.reason.clone()).collect()
+    };
+    let found = |text: &String| text == "K8s `must have` object already exists";
+    let done = |text: &String| text == reason::CREATED || text == reason::UPDATED;
+    before.compliant == COMPLIANT
+        && now.compliant == COMPLIANT
+        && before.last_evaluated_generation == now.last_evaluated_generation
+        && reasons(before).iter().any(done)
+        && reasons(before).iter().all(|text| done(text) || found(text))
+        && reasons(now).iter().all(found)
+}
+
 /// The same apart from when it was evaluated?
 pub fn alike(a: &PolicyStatus, b: &PolicyStatus) -> bool {
     let blank = |status: &PolicyStatus| PolicyStatus { last_evaluated: String::new(), ..status.clone() };

@@ -115,6 +115,19 @@ fn one_entry_of_history_per_change_and_per_generation() {
     assert!(close(&policy, many, true, Dialect::Earlier, now()).status.history.is_empty());
 }
 #[test]
+fn found_after_created_is_only_a_confirmation() {
+    let with = |state: &str, reason: &str| {
+        let condition = TemplateCondition { reason: reason.into(), ..TemplateCondition::default() };
+        let detail =
+            TemplateStatus { compliant: state.into(), conditions: vec![condition], ..TemplateStatus::default() };
+        PolicyStatus { compliant: state.into(), compliancy_details: vec![detail], ..PolicyStatus::default() }
+    };
+    let found = with(COMPLIANT, "K8s `must have` object already exists");
+    assert!(confirms(&with(COMPLIANT, reason::CREATED), &found));
+    assert!(!confirms(&found, &found) && !confirms(&with(NON_COMPLIANT, "x"), &found));
+    assert!(!confirms(&with(COMPLIANT, reason::CREATED), &with(NON_COMPLIANT, "x")));
+}
+#[test]
 fn who_created_an_object_is_remembered() {
     let old = [related("a", Some(true), "1"), related("b", Some(false), "2")];
     let new =

@@ -91,15 +91,29 @@ impl Objects {
         self.0.call(call).await
     }
     /// Deletes; with a uid only that very object.
-    pub async fn delete(
+    pub async fn delete(&self, mapping: &Mapping, place: (&str, &str), uid: Option<&str>) -> Result<Deleted, Trouble> {
+        let preconditions = uid.map(|uid| json!({ "uid": uid }));
+        self.delete_if(mapping, place, preconditions).await
+    }
+    /// Deletes only that very object, and only if it is still this very version of it.
+    pub async fn delete_version(
+        &self,
+        mapping: &Mapping,
+        place: (&str, &str),
+        uid: &str,
+        version: &str,
+    ) -> Result<Deleted, Trouble> {
+        self.delete_if(mapping, place, Some(json!({"uid": uid, "resourceVersion": version}))).await
+    }
+    async fn delete_if(
         &self,
         mapping: &Mapping,
         (namespace, name): (&str, &str),
-        uid: Option<&str>,
+        preconditions: Option<Value>,
     ) -> Result<Deleted, Trouble> {
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        if let Some(uid) = uid {
-            options["preconditions"] = json!({ "uid": uid });
+        if let Some(preconditions) = preconditions {
+            options["preconditions"] = preconditions;
         }
         let call = Call::new(Verb::Delete, mapping.path_of(namespace, name)).sending(options);
         match self.0.call(call).await {

@@ -3,6 +3,7 @@ use crate::text::selector::Selector;
 use common::runtime::object::{Arrived, Kept, Key, Version};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What is known of one object.
 #[derive(Clone, Debug)]
@@ -12,12 +13,20 @@ enum Held {
     Gone(Version),
 }
 
+fn digest(key: &Key) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The objects of one watch.
 #[derive(Debug, Default)]
 pub struct Store {
     objects: HashMap<Key, Held>,
     /// Everything is kept, not only what somebody follows.
     pub all: bool,
+    /// Hashes of everything there is, kept or not: what is not among them is not there.
+    present: HashMap<u64, u32>,
     followers: HashMap<Key, HashSet<Key>>,
     lists: HashSet<(String, Selector, Key)>,
     round: u32,
@@ -73,7 +82,7 @@ impl Store {
         match self.objects.get(object) {
             Some(Held::There(kept, _)) => Some(kept.decode().ok()),
             Some(Held::Gone(_)) => Some(None),
-            None => (self.complete && self.all).then_some(None),
+            None => (self.complete && (self.all || !self.present.contains_key(&digest(object)))).then_some(None),
         }
     }
     /// All that match.
@@ -98,6 +107,7 @@ impl Store {
     pub fn apply(&mut self, arrived: &Arrived) -> HashSet<Key> {
         let key = arrived.key();
         let round = self.round;
+        self.present.insert(digest(&key), round);
         let known = match self.objects.get_mut(&key) {
             Some(Held::There(kept, seen)) => {
                 *seen = round;
@@ -125,6 +135,7 @@ impl Store {
     /// An object is gone.
     pub fn remove(&mut self, arrived: &Arrived) -> HashSet<Key> {
         let key = arrived.key();
+        self.present.remove(&digest(&key));
         if self.followers.contains_key(&key) {
             self.objects.insert(key.clone(), Held::Gone(arrived.version()));
         } else {
@@ -143,6 +154,7 @@ impl Store {
         let round = self.round;
         let mut woken = HashSet::new();
         let first = !self.complete;
+        self.present.retain(|_, seen| *seen == round);
         let lost: Vec<(Key, Version)> = self
             .objects
             .iter()
@@ -176,6 +188,7 @@ impl Store {
         if code == 404 && self.complete {
             self.complete = false;
             self.objects.clear();
+            self.present.clear();
             woken = self.everybody();
         }
         if !self.complete {
@@ -211,7 +224,8 @@ mod tests {
         assert!(store.apply(&object("b", 1)).is_empty());
         store.finish();
         assert!(store.get(&key("a")).unwrap().is_some());
-        assert!(store.get(&key("b")).is_none(), "not followed: not known");
+        assert!(store.get(&key("b")).is_none(), "not followed: there, and not known");
+        assert_eq!(store.get(&key("c")), Some(None), "not in the list: not there");
     }
     #[test]
     fn older_news_is_not_believed_also_after_the_end() {
@@ -260,6 +274,6 @@ mod tests {
         store.follow(&key("a"), &policy());
         store.apply(&object("a", 1));
         store.leave(&key("a"), &policy());
-        assert!(store.is_idle() && store.get(&key("a")).is_none());
+        assert!(store.is_idle() && store.get(&key("a")).is_none(), "not kept any more");
     }
 }

@@ -276,7 +276,7 @@ impl Watches {
         Ok(watch.store().get(&key).unwrap_or(live))
     }
     /// This process wrote an object: nobody here should see an older one.
-    fn wrote(&self, writer: &Key, mapping: &Mapping, object: &Value) {
+    fn wrote(&self, mapping: &Mapping, object: &Value) {
         let Ok(arrived) = arrived(object) else { return };
         let covering: Vec<Arc<Watch>> = {
             let state = self.state();
@@ -289,9 +289,7 @@ impl Watches {
             state.watches.iter().filter(|(scope, _)| fits(scope)).map(|(_, watch)| watch.clone()).collect()
         };
         for watch in covering {
-            let mut woken = watch.store().apply(&arrived);
-            // The writer knows what it wrote.
-            woken.remove(writer);
+            let woken = watch.store().apply(&arrived);
             self.wake_all(&woken);
         }
     }
@@ -397,7 +395,7 @@ impl Sight for Watching {
         true
     }
     fn wrote(&self, mapping: &Mapping, object: &Value) {
-        self.watches.wrote(&self.policy, mapping, object);
+        self.watches.wrote(mapping, object);
     }
     fn finish(&self) {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();

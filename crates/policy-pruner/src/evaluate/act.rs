@@ -8,7 +8,7 @@ use crate::cluster::kinds::Mapping;
 use crate::cluster::objects::Deleted;
 use crate::cluster::wire::Trouble;
 use crate::compare::Compliance;
-use crate::compare::keys::{self, fits};
+use crate::compare::keys::fits;
 use crate::dialect::Dialect;
 use crate::message::{Happening, Outcome};
 use crate::metrics::PolicyMetrics;
@@ -266,10 +266,6 @@ async fn missing(
             let uid = text(&object, "uid").to_owned();
             evaluated.created.push((reference(mapping, namespace, name), uid.clone()));
             evaluated.fresh.insert(uid.clone());
-            let template = &subject.ready.template;
-            let compared = keys::compare(desired, &object, template.compliance(), template.metadata_compliance());
-            // Defaults and webhooks may have made something else of it, and a status comes later.
-            evaluated.look_again |= !compared.is_ok_and(|c| !c.differs && !c.doubtful && !c.status_differs);
             if subject.ready.template.object_definition.get("status").is_some() {
                 let message = format!(
                     "{title} was created successfully, the status of the object will be verified in the next evaluation"

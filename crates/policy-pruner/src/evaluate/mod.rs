@@ -97,8 +97,6 @@ pub struct Evaluated {
     pub doubts: Vec<String>,
     /// Something failed that may go well next time.
     pub retry: bool,
-    /// What was made is not yet what was asked for: look again.
-    pub look_again: bool,
     /// A kind is not there (yet).
     pub kind_missing: bool,
 }

@@ -74,6 +74,7 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
         ledger: ledger.as_ref(),
         like_upstream: args.prune_like_upstream,
         requiring: &requiring,
+        sight: None,
         dry_run: true,
     };
     let fates = if prunes { sweep(broom, &victims).await } else { Vec::new() };

@@ -1,19 +1,17 @@
-//! Carries pruning out: an uncached read before every delete, the uid as its condition, and a reason for what is left.
+//! Carries pruning out: every delete has the uid as its condition, and either follows an uncached read or also has the judged version
+//! as its condition; and there is a reason for what is left.
 use super::decide::{Candidate, Verdict, decide, rank};
 use super::ledger::Ledger;
 use super::others::Requirer;
 use crate::api::{ObjectRef, Prune};
-use crate::cluster::kinds::Kinds;
+use crate::cluster::kinds::{Kinds, Mapping};
 use crate::cluster::objects::{Deleted, Objects};
-use crate::text::selector::Selector;
+use crate::cluster::sight::Sight;
 use futures::future::join_all;
 use serde_json::Value;
-use std::collections::HashMap;
 
 /// Deletes at once.
 const AT_ONCE: usize = 8;
-/// From so many objects of a kind in a namespace on, one list is the uncached read of all.
-const LIST_FROM: usize = 3;
 
 /// What a sweep stands on.
 #[derive(Clone, Copy)]
@@ -30,6 +28,8 @@ pub struct Broom<'a> {
     pub like_upstream: bool,
     /// Who else requires an object.
     pub requiring: &'a (dyn Fn(&ObjectRef) -> Vec<Requirer> + Sync),
+    /// Watches, if there are any: they spare reads.
+    pub sight: Option<&'a dyn Sight>,
     /// Only say what would be done.
     pub dry_run: bool,
 }
@@ -73,12 +73,11 @@ pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate
             fates.extend(now.into_iter().map(|c| (c.clone(), waits())));
             continue;
         }
-        let seen = Seen::read(broom, &now).await;
         let mut done: Vec<(Candidate, Fate)> = Vec::with_capacity(now.len());
         for few in now.chunks(AT_ONCE) {
             let mut calls = Vec::with_capacity(few.len());
             for candidate in few {
-                calls.push(one(broom, candidate, &seen));
+                calls.push(one(broom, candidate));
             }
             let ended = join_all(calls).await;
             done.extend(few.iter().map(|candidate| (*candidate).clone()).zip(ended));
@@ -89,40 +88,7 @@ pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate
     fates
 }
 
-/// Live objects by kind and place, where one list tells of many.
-#[derive(Default)]
-struct Seen(HashMap<(String, String, String), HashMap<String, Value>>);
-impl Seen {
-    fn place(object: &ObjectRef) -> (String, String, String) {
-        (object.api_version.clone(), object.kind.clone(), object.metadata.namespace.clone())
-    }
-    /// Lists where that is cheaper. What cannot be listed is read one by one.
-    async fn read(broom: Broom<'_>, candidates: &[&Candidate]) -> Seen {
-        let mut counts: HashMap<(String, String, String), usize> = HashMap::new();
-        for candidate in candidates {
-            *counts.entry(Seen::place(&candidate.object)).or_default() += 1;
-        }
-        let mut seen = Seen::default();
-        for (place, count) in counts {
-            let (api_version, kind, namespace) = &place;
-            if count < LIST_FROM {
-                continue;
-            }
-            let Ok(Some(mapping)) = broom.kinds.find(api_version, kind).await else { continue };
-            let Ok(all) = broom.objects.list(&mapping, namespace, &Selector::default()).await else { continue };
-            let named = all.into_iter().map(|o| (o["metadata"]["name"].as_str().unwrap_or_default().to_owned(), o));
-            seen.0.insert(place, named.collect());
-        }
-        seen
-    }
-    /// `None`: not listed.
-    #[allow(clippy::option_option)] // there, not there, not listed
-    fn get(&self, object: &ObjectRef) -> Option<Option<Value>> {
-        self.0.get(&Seen::place(object)).map(|all| all.get(&object.metadata.name).cloned())
-    }
-}
-
-async fn one(broom: Broom<'_>, candidate: &Candidate, seen: &Seen) -> Fate {
+async fn one(broom: Broom<'_>, candidate: &Candidate) -> Fate {
     let object = &candidate.object;
     let (namespace, name) = (object.metadata.namespace.as_str(), object.metadata.name.as_str());
     let mapping = match broom.kinds.find(&object.api_version, &object.kind).await {
@@ -131,12 +97,12 @@ async fn one(broom: Broom<'_>, candidate: &Candidate, seen: &Seen) -> Fate {
         Ok(None) => return Fate::Gone,
         Err(trouble) => return Fate::Failed(format!("its kind cannot be looked up: {trouble}")),
     };
-    let live = match seen.get(object) {
-        Some(live) => live,
-        None => match broom.objects.get(&mapping, namespace, name).await {
-            Ok(live) => live,
-            Err(trouble) => return Fate::Failed(trouble.to_string()),
-        },
+    if let Some(fate) = from_watch(broom, candidate, &mapping).await {
+        return fate;
+    }
+    let live = match broom.objects.get(&mapping, namespace, name).await {
+        Ok(live) => live,
+        Err(trouble) => return Fate::Failed(trouble.to_string()),
     };
     match decide(broom.prune, candidate, broom.ledger, live.as_ref(), broom.like_upstream) {
         Verdict::Gone => Fate::Gone,
@@ -163,6 +129,24 @@ async fn one(broom: Broom<'_>, candidate: &Candidate, seen: &Seen) -> Fate {
                 Err(trouble) => Fate::Failed(trouble.to_string()),
             }
         }
+    }
+}
+/// What a watch shows is enough for one thing: deleting exactly the version that was judged. The API server compares; if anything
+/// changed since, or the watch is late, nothing happens here and the object itself is read.
+async fn from_watch(broom: Broom<'_>, candidate: &Candidate, mapping: &Mapping) -> Option<Fate> {
+    let sight = broom.sight.filter(|_| !broom.dry_run)?;
+    let (namespace, name) = (&candidate.object.metadata.namespace, &candidate.object.metadata.name);
+    let live = sight.get(mapping, namespace, name).await.ok()??;
+    let version = live["metadata"]["resourceVersion"].as_str()?;
+    let Verdict::Delete(uid) = decide(broom.prune, candidate, broom.ledger, Some(&live), broom.like_upstream) else {
+        return None;
+    };
+    if !broom.like_upstream && !(broom.requiring)(&candidate.object).is_empty() {
+        return None;
+    }
+    match broom.objects.delete_version(mapping, (namespace, name), &uid, version).await {
+        Ok(Deleted::Gone) => Some(Fate::Gone),
+        _ => None,
     }
 }
 fn ending(live: &Value) -> Fate {

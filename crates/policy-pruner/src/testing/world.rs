@@ -122,8 +122,12 @@ impl World {
                 Ok(self.stored(&path, object))
             }
             Verb::Delete => {
-                let uid = call.body.as_ref().and_then(|b| b["preconditions"]["uid"].as_str()).map(str::to_owned);
-                self.delete(&call.path, uid.as_deref())
+                let wanted = call.body.as_ref().map(|b| b["preconditions"].clone()).unwrap_or_default();
+                let version = self.objects.get(&call.path).map(|o| o["metadata"]["resourceVersion"].clone());
+                if wanted["resourceVersion"].is_string() && version.is_some_and(|v| v != wanted["resourceVersion"]) {
+                    return Err(trouble(409, "Conflict", "the version in the precondition does not match".into()));
+                }
+                self.delete(&call.path, wanted["uid"].as_str())
             }
         }
     }
