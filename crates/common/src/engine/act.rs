@@ -1,6 +1,6 @@
 //! Carries out a plan: intents first, then all calls at once, then the ids.
 use super::Engine;
-use super::estate::{CreateOrder, Draft, Estate, Fault, Listing, Markable, Outcome, Thing};
+use super::estate::{CreateOrder, Draft, Estate, Fault, Listing, Markable, Outcome, Thing, add_fault};
 use super::pass::{Over, Pass};
 use super::report::Progress;
 use super::rules::Rule;
@@ -187,7 +187,7 @@ impl<'a> Pass<'a> {
                         // the refusal says nothing about earlier attempts, but the token is of no more use
                         engine.memory.refuse(&self.view.uid, &slot, token.clone(), self.now());
                     }
-                    fault.get_or_insert(why);
+                    add_fault(&mut fault, why);
                 }
                 Deed::Marked(thing, Outcome::Done(())) => {
                     if let Some(Record::Created { id, marked, .. }) = learned.records.get_mut(&thing.slot)
@@ -205,16 +205,16 @@ impl<'a> Pass<'a> {
                 Deed::Marked(_, Outcome::Refused(why))
                 | Deed::Removed(_, Outcome::Refused(why))
                 | Deed::Unmarked(_, Outcome::Refused(why)) => {
-                    fault.get_or_insert(why);
+                    add_fault(&mut fault, why);
                 }
                 Deed::Created(slot, _, Outcome::Unknown(why)) => {
-                    fault
-                        .get_or_insert(Fault::Transient(format!("{slot}: nobody knows whether it was created: {why}")));
+                    let message = format!("{slot}: nobody knows whether it was created: {why}");
+                    add_fault(&mut fault, Fault::Transient(message));
                 }
                 Deed::Marked(thing, Outcome::Unknown(why))
                 | Deed::Removed(thing, Outcome::Unknown(why))
                 | Deed::Unmarked(thing, Outcome::Unknown(why)) => {
-                    fault.get_or_insert(Fault::Transient(format!("{}: no reply: {why}", thing.slot)));
+                    add_fault(&mut fault, Fault::Transient(format!("{}: no reply: {why}", thing.slot)));
                 }
             }
         }

@@ -89,6 +89,9 @@ impl Process {
             }
             work.uid.clone_from(&object.view.uid);
         }
+        if !self.controller.heeds(object) {
+            return;
+        }
         let trigger = Some(self.controller.trigger(object));
         if work.trigger != trigger {
             work.trigger = trigger;

@@ -101,6 +101,7 @@ impl World {
         });
         let surroundings = Surroundings {
             sim: self.sim.clone(),
+            process: id,
             clock: Arc::new(SimClock::new(self.sim.clone(), id)),
             random: Arc::new(Random::seeded(random)),
             fence: Arc::new(Open),
