@@ -24,6 +24,7 @@ use common::process::client;
 use common::process::run::Failure;
 use common::random::Random;
 use common::runtime::object::{Arrived, Kept};
+use common::runtime::trigger::Trigger;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, ListParams, PostParams};
 use kube::{Api, Client};
@@ -81,7 +82,7 @@ impl Desk {
         loop {
             let page = api.list(&params).await?;
             for object in &page.items {
-                let kept = Kept::new(object, 0);
+                let kept = Kept::new(object, Trigger::default());
                 owners.push((kept.decode()?, kept.view().0));
             }
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());

@@ -240,7 +240,9 @@ impl<R: Reconciler> Runner<R> {
                 match effect {
                     // A first list is not urgent: what changes meanwhile goes first.
                     Effect::New => shared.enqueue(&key, Why::Due),
-                    Effect::Changed => shared.enqueue(&key, Why::Changed),
+                    // Two processes that fail on one object would wake each other for ever by their ledger writes.
+                    Effect::Ledger if self.streaks.is_failing(&key) => {}
+                    Effect::Changed | Effect::Ledger => shared.enqueue(&key, Why::Changed),
                     Effect::Echo if self.behind.contains_key(&key) => shared.enqueue(&key, Why::Due),
                     Effect::Echo | Effect::Stale => {}
                 }

@@ -262,22 +262,26 @@ impl crate::clock::Clock for Jumping {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_keeps_our_own_write_from_us_is_started_over() {
-    // Given an object written in version 9, and an API server that lists version 1 and whose watch says nothing,
+    // Given an object that had its pass, an API server whose watch says nothing,
     let (notebook, ground) =
         (Arc::new(Notebook::default()), Ground { clock: Arc::new(Jumping(tokio::time::Instant::now())), ..ground() });
     let gate = Arc::new(Gate::new("custody.dev/sample-ledger"));
-    let newest = OwnerView { uid: "a".into(), resource_version: "9".into(), ..OwnerView::default() };
-    gate.watching(Arc::new(Newest(newest))).get("n", "a").await.unwrap();
     let lists = vec![list(&[item("a", 1, &json!({"size": 1}))]), list(&[item("a", 9, &json!({"size": 2}))])];
     let (client, listed) = deaf(lists);
     let stop = CancellationToken::new();
-    let runner = Runner::new(notebook.clone(), gate, bounds(), ground.clone());
+    let runner = Runner::new(notebook.clone(), gate.clone(), bounds(), ground.clone());
+    let handle = runner.handle();
     let running = tokio::spawn(runner.run(source(client), stop.clone()));
+    notebook.until("a size 1").await;
 
-    // when it stays deaf, then the list is asked for once more, and the pass runs on what it shows.
+    // when this process knows a newer version and the watch does not tell it,
+    let newest = OwnerView { uid: "a".into(), resource_version: "9".into(), ..OwnerView::default() };
+    gate.watching(Arc::new(Newest(newest))).get("n", "a").await.unwrap();
+    handle.enqueue(&Key::new("n", "a"));
+
+    // then the list is asked for once more, and the pass runs on what it shows.
     notebook.until("a size 2").await;
     stop.cancel();
     running.await.unwrap();
     assert_eq!(listed.load(Ordering::SeqCst), 2);
-    assert!(!notebook.lines.lock().unwrap().iter().any(|l| l == "a size 1"));
 }

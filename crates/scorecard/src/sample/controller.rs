@@ -16,7 +16,7 @@ use common::runtime::gate::{Gate, GatedApi};
 use common::runtime::next::Next;
 use common::runtime::object::{Arrived, Version};
 use common::runtime::runner::DEAF;
-use common::runtime::trigger;
+use common::runtime::trigger::Trigger;
 use common::testing::{
     Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety, Visit,
 };
@@ -258,7 +258,8 @@ impl Controller for SampleProcess {
     fn trigger(&self, object: &Object) -> u64 {
         let view = &object.view;
         let ledger = view.annotations.get(self.gate.annotation()).map(String::as_str);
-        let own = self.gate.own_ledger(&view.uid, ledger);
+        let own = self.gate.is_own(&view.uid, ledger);
+        let failing = self.failures.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&view.uid);
         let deleted = view.deleting.then_some("2027-01-15T08:00:00Z");
         let mut metadata = Map::new();
         metadata.insert("uid".into(), json!(view.uid));
@@ -267,6 +268,8 @@ impl Controller for SampleProcess {
         metadata.insert("finalizers".into(), json!(view.finalizers));
         metadata.insert("deletionTimestamp".into(), json!(deleted));
         let arrived: Result<Arrived, _> = serde_json::from_value(json!({"metadata": metadata, "spec": object.spec}));
-        arrived.map_or(0, |arrived| trigger::hash(&arrived, own))
+        let trigger =
+            arrived.map_or_else(|_| Trigger::default(), |arrived| Trigger::of(&arrived, self.gate.annotation()));
+        if own || failing { trigger.rest } else { trigger.rest ^ trigger.ledger }
     }
 }
