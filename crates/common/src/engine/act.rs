@@ -203,6 +203,7 @@ impl<'a> Pass<'a> {
                     add_fault(&mut fault, why);
                 }
                 Deed::Marked(thing, Outcome::Done(())) => {
+                    engine.memory.retag(&self.view.uid, &thing, self.now());
                     if let Some(Record::Created { id, marked, .. }) = learned.records.get_mut(&thing.slot)
                         && *id == thing.id
                     {
@@ -213,6 +214,7 @@ impl<'a> Pass<'a> {
                     self.note(false, "Deleting", format!("{}: {}", thing.slot, thing.id));
                 }
                 Deed::Unmarked(thing, Outcome::Done(())) => {
+                    engine.memory.retag(&self.view.uid, &thing, self.now());
                     self.note(false, "Released", format!("{}: {}", thing.slot, thing.id));
                 }
                 Deed::Marked(_, Outcome::Refused(why))

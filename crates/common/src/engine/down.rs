@@ -217,6 +217,9 @@ impl Pass<'_> {
         for (thing, what, outcome) in futures::future::join_all(calls).await {
             match outcome {
                 Outcome::Done(()) => {
+                    if what != 'd' {
+                        engine.memory.retag(&self.view.uid, thing, self.now());
+                    }
                     if what == 'm'
                         && let Some(Record::Created { marked, .. }) = learned.records.get_mut(&thing.slot)
                     {
