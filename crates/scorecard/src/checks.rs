@@ -149,6 +149,12 @@ pub fn converged(world: &World, when: &str, verdict: &mut Verdict) {
                 Progress::Done => world.sim.with(|s| whole(world, s, &o)),
                 Progress::Blocked { reason, .. } if world.sim.with(|s| justified(s, &o, reason)) => None,
                 Progress::Blocked { reason, .. } => Some(format!("stuck with {reason}")),
+                // between two tries
+                Progress::Waiting { .. }
+                    if process.faults.get(&o.key).is_some_and(|why| world.sim.with(|s| in_the_way(s, why))) =>
+                {
+                    None
+                }
                 Progress::Waiting { message, .. } => Some(format!("still waiting: {message}")),
                 Progress::Failed(fault) if world.sim.with(|s| in_the_way(s, &fault.to_string())) => None,
                 Progress::Failed(fault) => Some(format!("still failing: {fault}")),
