@@ -56,6 +56,8 @@ fn owners(s: &State) -> Vec<Standing> {
 /// Why a live thing that nobody has recorded may be there all the same, as the page lists it.
 fn excuse(thing: &Truth, harm: Harm, s: &State, present: &BTreeSet<OwnerId>) -> Option<&'static str> {
     let marked = thing.marks_ever().next().is_some();
+    // who lost the record of having made it, and adopts what is there, takes it for a stranger's
+    let known_as_ours = thing.marks_ever().any(|m| m.adopted.is_none());
     if harm.given_up && thing.marks_ever().any(|m| !present.contains(&m.owner)) {
         return Some("given up by take-over none");
     }
@@ -65,7 +67,7 @@ fn excuse(thing: &Truth, harm: Harm, s: &State, present: &BTreeSet<OwnerId>) -> 
     if harm.owner {
         return Some("finalizer stripped and owner deleted before it was seen");
     }
-    if harm.ledger && !marked {
+    if harm.ledger && !known_as_ours {
         return Some("ledger hurt between create and tag of a kind not markable at create");
     }
     if s.evidence.touched.contains(&thing.id) && thing.mark().is_none_or(|m| !present.contains(&m.owner)) {
@@ -147,6 +149,12 @@ pub fn converged(world: &World, when: &str, verdict: &mut Verdict) {
                 Progress::Done => world.sim.with(|s| whole(world, s, &o)),
                 Progress::Blocked { reason, .. } if world.sim.with(|s| justified(s, &o, reason)) => None,
                 Progress::Blocked { reason, .. } => Some(format!("stuck with {reason}")),
+                // between two tries
+                Progress::Waiting { .. }
+                    if process.faults.get(&o.key).is_some_and(|why| world.sim.with(|s| in_the_way(s, why))) =>
+                {
+                    None
+                }
                 Progress::Waiting { message, .. } => Some(format!("still waiting: {message}")),
                 Progress::Failed(fault) if world.sim.with(|s| in_the_way(s, &fault.to_string())) => None,
                 Progress::Failed(fault) => Some(format!("still failing: {fault}")),

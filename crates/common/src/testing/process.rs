@@ -50,6 +50,8 @@ pub struct Process {
     pub haste: Millis,
     /// How each owner's last pass ended.
     pub reports: BTreeMap<Key, Report>,
+    /// What last went wrong with each owner, until it is done.
+    pub faults: BTreeMap<Key, String>,
     /// Passes that were started.
     pub passes: u64,
 }
@@ -57,7 +59,15 @@ pub struct Process {
 impl Process {
     /// A process that has just started; everything it has cached is due.
     pub fn new(id: ProcessId, controller: Arc<dyn Controller>, haste: Millis) -> Self {
-        Process { id, controller, queue: BTreeMap::new(), haste, reports: BTreeMap::new(), passes: 0 }
+        Process {
+            id,
+            controller,
+            queue: BTreeMap::new(),
+            haste,
+            reports: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            passes: 0,
+        }
     }
     /// Takes in what the watch brought.
     pub fn look(&mut self, sim: &Sim) {
@@ -88,6 +98,9 @@ impl Process {
                 self.controller.forget(&work.uid);
             }
             work.uid.clone_from(&object.view.uid);
+        }
+        if !self.controller.heeds(object) {
+            return;
         }
         let trigger = Some(self.controller.trigger(object));
         if work.trigger != trigger {
@@ -153,6 +166,7 @@ impl Process {
         let uid = std::mem::take(&mut pass.uid);
         work.pass = None;
         let here = work.uid == uid && work.trigger.is_some();
+        let due = here || work.again && work.trigger.is_some();
         let asked = visit.again.map(millis);
         let hasty = if self.haste > 0 { Some(order.below(self.haste)) } else { None };
         let after = match (asked, hasty) {
@@ -165,12 +179,17 @@ impl Process {
             s.evidence.kept.extend(visit.report.kept.iter().map(|t| t.id.clone()));
             let now = s.now();
             s.say(|| format!("p{} pass over {}: {}", self.id, key.1, told(&visit.report)));
-            if let (Some(after), true) = (after, here) {
+            if let (Some(after), true) = (after, due) {
                 work.due = Some(now + after);
                 s.book_signal(after, Signal::Look(self.id));
             }
         });
         if here {
+            match &visit.report.progress {
+                Progress::Failed(fault) => drop(self.faults.insert(key.clone(), fault.to_string())),
+                Progress::Done | Progress::Gone => drop(self.faults.remove(key)),
+                Progress::Waiting { .. } | Progress::Blocked { .. } | Progress::Stale(_) => {}
+            }
             self.reports.insert(key.clone(), visit.report);
         }
     }
