@@ -27,7 +27,10 @@ async fn rights() -> Result<()> {
     controller.wait_ready(PATIENCE).await?;
     // when a policy lives, is edited, meets a foreign hand in its ledger, and dies
     live(&stage).await?;
-    encrypted(&stage).await?;
+    blocked(&stage).await?;
+    for (name, interval) in [("sealed", json!({})), ("sealed-timed", json!({"compliant": "1s", "noncompliant": "1s"}))] {
+        encrypted(&stage, name, &interval).await?;
+    }
     // then nothing was denied
     stop(&mut controller).await?;
     let requests = log.requests(&stage.account.user(), before, log.moment().await?)?;
@@ -130,30 +133,53 @@ async fn live(stage: &Stage) -> Result<()> {
     for name in ["one", "two", "three"] {
         assert!(stage.get(&thing(stage, name)).await?.is_none(), "{name}");
     }
-    // A stale ledger of a policy that is long gone makes the first create a conflict, and one read.
     Ok(())
 }
+/// The name of its ledger, which is a hash of the policy's name.
+const BLOCKED: &str = "policy-ledger-6973dddd3ef9cb6a2932";
+/// Something else bears the name of a policy's ledger: nothing is created, and the message says what to move.
+async fn blocked(stage: &Stage) -> Result<()> {
+    let metadata = json!({"name": BLOCKED, "namespace": stage.namespace()});
+    let stranger = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    stage.create(&stranger).await?;
+    let policy = stage.policy("blocked", &spec(stage, &["behind"]));
+    stage.create(&policy).await?;
+    stage
+        .wait("blocked", "told", |found| {
+            let text = found.map(|f| f["status"]["compliancyDetails"][0]["conditions"][0]["message"].to_string());
+            if text.is_some_and(|t| t.contains("the ledger cannot be")) { Ok(()) } else { Err("not yet".into()) }
+        })
+        .await?;
+    assert!(stage.get(&thing(stage, "behind")).await?.is_none(), "nothing is created without a ledger");
+    stage.delete(&stranger).await?;
+    compliant(stage, "blocked").await?;
+    stage.delete(&policy).await?;
+    stage.wait("blocked", "gone", |found| if found.is_none() { Ok(()) } else { Err("there".into()) }).await.map(drop)
+}
 /// A policy with an encrypted value reads the one Secret that it may read; it cannot be decrypted, and says so.
-async fn encrypted(stage: &Stage) -> Result<()> {
+async fn encrypted(stage: &Stage, name: &str, interval: &Value) -> Result<()> {
     let mut wanted = spec(stage, &["sealed"]);
     wanted["pruneObjectBehavior"] = "None".into();
+    wanted["evaluationInterval"] = interval.clone();
     wanted["object-templates"][0]["objectDefinition"]["spec"]["a"] = "$ocm_encrypted:AAAA".into();
-    let mut policy = stage.policy("sealed", &wanted);
+    let mut policy = stage.policy(name, &wanted);
     policy["metadata"]["annotations"] =
         json!({"policy.open-cluster-management.io/encryption-iv": "AAAAAAAAAAAAAAAAAAAAAA=="});
     stage.create(&policy).await?;
     let metadata = json!({"name": "policy-encryption-key", "namespace": stage.namespace()});
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": "AAAAAAAAAAAAAAAAAAAAAA=="}});
-    stage.create(&secret).await?;
+    if stage.get(&secret).await?.is_none() {
+        stage.create(&secret).await?;
+    }
     stage
-        .wait("sealed", "told", |found| {
+        .wait(name, "told", |found| {
             let text = found.map(|f| f["status"]["compliancyDetails"][0]["conditions"][0]["message"].to_string());
             if text.is_some_and(|t| t.contains("decryption of")) { Ok(()) } else { Err("not yet".into()) }
         })
         .await?;
     until("the sealed policy to go", PATIENCE, || async {
         stage.delete(&policy).await?;
-        Ok(stage.policies().get_opt("sealed").await?.map_or(Seen::Yes(()), |_| Seen::NotYet("there".into())))
+        Ok(stage.policies().get_opt(name).await?.map_or(Seen::Yes(()), |_| Seen::NotYet("there".into())))
     })
     .await
 }
