@@ -28,7 +28,8 @@ async fn rights() -> Result<()> {
     // when a policy lives, is edited, meets a foreign hand in its ledger, and dies
     live(&stage).await?;
     blocked(&stage).await?;
-    for (name, interval) in [("sealed", json!({})), ("sealed-timed", json!({"compliant": "1s", "noncompliant": "1s"}))] {
+    for (name, interval) in [("sealed", json!({})), ("sealed-timed", json!({"compliant": "1s", "noncompliant": "1s"}))]
+    {
         encrypted(&stage, name, &interval).await?;
     }
     // then nothing was denied
@@ -124,8 +125,8 @@ async fn live(stage: &Stage) -> Result<()> {
     stage.delete(&policy).await?;
     stage
         .wait("life", "stuck", |found| {
-            let state = found.map(|f| f["status"]["compliant"].clone()).unwrap_or_default();
-            if state == "Terminating" { Ok(()) } else { Err("not yet".into()) }
+            let shown = found.map(|f| f["status"]["compliant"].clone()).unwrap_or_default();
+            if shown == "Terminating" { Ok(()) } else { Err("not yet".into()) }
         })
         .await?;
     stage.merge(&thing(stage, "two"), &json!({"metadata": {"finalizers": null}})).await?;
