@@ -7,8 +7,15 @@
 //! | [`compare`] | one live object against one template |
 //! | [`namespaces`], [`encryption`] | which namespaces a policy means; values the hub encrypted |
 //! | [`message`], [`standing`] | what is said about a policy: sentences, conditions, history |
+//! | [`prune`] | what becomes of objects: ledger, decision, sweep, who else requires them |
+//! | [`evaluate`] | which objects a policy means, what is there, what to do about it |
+//! | [`cluster`] | the API server in our words: requests, kinds, objects, shared watches, namespaces |
+//! | [`memory`], [`desk`], [`reconcile`], [`deletion`] | one pass over one policy, and what it works with |
+//! | [`report`], [`metrics`], [`surroundings`] | status, events, series; is this installation on its way out? |
+//! | [`controller`], [`args`], [`operate`], [`grants`] | the process: who is woken by what, the command line, what people run beside it |
 pub mod api;
 pub mod args;
+mod books;
 pub mod cluster;
 pub mod compare;
 pub mod controller;

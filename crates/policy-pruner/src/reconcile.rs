@@ -1,5 +1,6 @@
 //! One pass over one policy: a table of contents.
-use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus, Prune, RelatedObject};
+use crate::api::{ConfigurationPolicy, PolicyStatus, Prune, RelatedObject};
+use crate::books::Books;
 use crate::cluster::kinds::Mapping;
 use crate::cluster::sight::Sight;
 use crate::cluster::wire::Trouble;
@@ -7,19 +8,19 @@ use crate::deletion;
 use crate::desk::{Desk, has_finalizer};
 use crate::dialect::Dialect;
 use crate::encryption::Keys;
-use crate::evaluate::act::{self, Doing, Read};
+use crate::evaluate::act::{self, Doing};
 use crate::evaluate::templates::{self, refused};
 use crate::evaluate::{Evaluated, Ground, TemplateResult};
 use crate::memory::{Due, Fingerprint, Memory, come_back, due, follows, patience};
 use crate::message::{self, Verdict};
 use crate::names::{self, MANAGER, reason};
-use crate::prune::decide::{self, candidates};
+use crate::prune::decide::candidates;
 use crate::prune::ledger::Ledger;
 use crate::standing;
 use common::runtime::next::Next;
 use common::runtime::object::{Key, Version};
 use std::time::Duration;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 /// A kind that is not there is looked for again this often.
 const KIND_LOOK: Duration = Duration::from_secs(10);
@@ -147,24 +148,14 @@ struct Done {
     kind_missing: bool,
 }
 
-struct Pass<'a> {
-    desk: &'a Desk,
-    key: &'a Key,
-    policy: &'a ConfigurationPolicy,
+/// One evaluation of one policy.
+pub(crate) struct Pass<'a> {
+    pub(crate) desk: &'a Desk,
+    pub(crate) key: &'a Key,
+    pub(crate) policy: &'a ConfigurationPolicy,
     dialect: Dialect,
     sight: &'a dyn Sight,
     follow: bool,
-}
-
-/// The ledger in this pass.
-#[derive(Default)]
-struct Books {
-    ledger: Option<Ledger>,
-    changed: bool,
-    /// Nothing may be pruned, and why.
-    doubt: Option<String>,
-    /// Nothing may be created, and why.
-    refusal: Option<String>,
 }
 
 impl Pass<'_> {
@@ -181,7 +172,7 @@ impl Pass<'_> {
             key: self.key,
         }
     }
-    fn before(&self) -> PolicyStatus {
+    pub(crate) fn before(&self) -> PolicyStatus {
         self.policy.status.clone().unwrap_or_default()
     }
 
@@ -271,132 +262,6 @@ impl Pass<'_> {
         };
         let vector = self.policy.metadata.annotations.as_ref().and_then(|a| a.get(names::ENCRYPTION_IV));
         Keys::read(&secret, vector.map_or("", String::as_str)).map_err(|text| (text, false))
-    }
-
-    /// Everything that will be created is written down first.
-    async fn open_books(&self, reads: &[Read]) -> Books {
-        let mut books = Books::default();
-        let spec = &self.policy.spec;
-        if spec.prune() == Prune::None {
-            return books;
-        }
-        let uid = self.policy.metadata.uid.as_deref().unwrap_or_default();
-        let known = match self.desk.ledgers.get(self.key).await {
-            Ok(known) => known,
-            Err(trouble) => {
-                let text = format!("the ledger cannot be read: {trouble}");
-                return Books { doubt: Some(text.clone()), refusal: Some(text), ..books };
-            }
-        };
-        let mut ledger = match known {
-            Some(ledger) if ledger.uid != uid => {
-                let text = "the ledger belongs to a former policy of this name: it is rebuilt first".to_owned();
-                books.doubt = Some(text.clone());
-                match self.rebuild(ledger, uid).await {
-                    Ok(ledger) => ledger,
-                    Err(trouble) => {
-                        let refusal = Some(format!("{text}: {trouble}"));
-                        return Books { refusal, ..books };
-                    }
-                }
-            }
-            Some(ledger) => ledger,
-            None => self.desk.ledgers.begin(self.key, uid),
-        };
-        let mut needed = books.doubt.is_some();
-        if spec.enforces() {
-            for object in reads.iter().flat_map(Read::creations) {
-                needed |= !ledger.find(&object).is_some_and(|entry| entry.created);
-                ledger.put(&object, true, "");
-            }
-            if spec.prune() == Prune::All {
-                for object in reads.iter().flat_map(Read::managed) {
-                    needed |= ledger.find(&object).is_none();
-                    ledger.put(&object, false, "");
-                }
-            }
-        }
-        if needed && let Err(trouble) = self.desk.ledgers.save(self.key, &ledger).await {
-            books.refusal = Some(format!("the ledger cannot be written: {trouble}"));
-            books.doubt.get_or_insert_with(|| "the ledger cannot be written".into());
-            return books;
-        }
-        books.ledger = Some(ledger);
-        books
-    }
-    /// The policy came back under another uid: only what ledger and mark agree on stays on the books.
-    async fn rebuild(&self, mut ledger: Ledger, uid: &str) -> Result<Ledger, Trouble> {
-        info!("the ledger is rebuilt for a policy with another uid");
-        let mut kept = Vec::new();
-        for entry in std::mem::take(&mut ledger.entries) {
-            let object = &entry.object;
-            let Some(mapping) = self.desk.kinds.find(&object.api_version, &object.kind).await? else { continue };
-            let live = self.desk.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?;
-            let Some(live) = live else { continue };
-            let now = live["metadata"]["uid"].as_str().unwrap_or_default();
-            let ours = (!entry.uid.is_empty() && entry.uid == now) || ledger.marks(&live);
-            if entry.created && ours {
-                kept.push(crate::prune::ledger::Entry { uid: now.to_owned(), ..entry });
-            }
-        }
-        ledger.entries = kept;
-        uid.clone_into(&mut ledger.uid);
-        Ok(ledger)
-    }
-
-    /// What the status does not know of who created an object, the ledger may.
-    async fn recover(&self, evaluated: &mut Evaluated, books: &mut Books) {
-        let Some(ledger) = books.ledger.as_mut() else { return };
-        let before = self.before();
-        for (object, uid) in &evaluated.created {
-            ledger.put(object, true, uid);
-        }
-        let fresh = evaluated.fresh.clone();
-        for entry in &mut evaluated.related {
-            let Some(properties) = &mut entry.properties else { continue };
-            if properties.created_by_policy != Some(false) || fresh.contains(&properties.uid) {
-                continue;
-            }
-            let known = before.related_objects.iter().find(|r| r.object.same(&entry.object));
-            let known = known.and_then(|r| r.properties.as_ref());
-            if known.is_some_and(|p| p.created_by_policy == Some(true) && p.uid == properties.uid) {
-                continue;
-            }
-            let told = match decide::created(ledger, &entry.object, &properties.uid, None) {
-                Some(told) => Some(told),
-                None => match self.live(&entry.object).await {
-                    Ok(live) => {
-                        let uid = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                        let told = decide::created(ledger, &entry.object, &uid, Some(&live));
-                        if told == Some(true) {
-                            properties.uid.clone_from(&uid);
-                        } else if ledger.find(&entry.object).is_some() {
-                            // Disproved: somebody else made what is there now.
-                            ledger.remove(&entry.object);
-                            if self.policy.spec.prune() == Prune::All {
-                                ledger.put(&entry.object, false, "");
-                            }
-                            books.changed = true;
-                        }
-                        told
-                    }
-                    Err(trouble) => {
-                        evaluated.doubts.push(format!("ownership cannot be verified: {trouble}"));
-                        evaluated.retry = true;
-                        None
-                    }
-                },
-            };
-            if told == Some(true) {
-                properties.created_by_policy = Some(true);
-            }
-        }
-    }
-    async fn live(&self, object: &ObjectRef) -> Result<serde_json::Value, Trouble> {
-        let mapping = self.desk.kinds.find(&object.api_version, &object.kind).await?;
-        let Some(mapping) = mapping else { return Ok(serde_json::Value::Null) };
-        let live = self.desk.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?;
-        Ok(live.unwrap_or_default())
     }
 
     /// Conditions, pruning, status.
