@@ -1,0 +1,32 @@
+//! The definitions of the custom resources, as they are applied to a cluster.
+use crate::api::OpenStackServer;
+use common::crd::{Unwritable, to_yaml};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+use kube::CustomResourceExt;
+
+/// The definitions. An optional field is left out or has a value: `null` would be a third thing, which no rule expects.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    let mut all = vec![OpenStackServer::crd()];
+    for crd in &mut all {
+        for version in &mut crd.spec.versions {
+            if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+                never_null(schema);
+            }
+        }
+    }
+    all
+}
+fn never_null(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    schema.properties.iter_mut().flatten().for_each(|(_, field)| never_null(field));
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        never_null(items);
+    }
+}
+
+/// As YAML; the same text every time.
+pub fn yaml() -> Result<String, Unwritable> {
+    to_yaml(&definitions())
+}

@@ -1,0 +1,14 @@
+//! OpenStackServer, and the bastion and the machine on it.
+//!
+//! The flow is the file list: [`api`] is what a person writes down, [`resolve`] turns names into ids, [`plan`] turns it into
+//! pieces, [`estate`] shows the cloud to the engine, [`status`] says what came of it, and [`reconcile`] is the table of
+//! contents. [`cloud`] is OpenStack in our words, [`client`] is the same over HTTP, [`clouds`] are credentials, [`session`]
+//! shares lists between all owners of a project.
+pub mod api;
+pub mod client;
+pub mod cloud;
+pub mod clouds;
+pub mod crd;
+pub mod http;
+pub mod metered;
+pub mod names;
