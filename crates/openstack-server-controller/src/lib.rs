@@ -4,11 +4,20 @@
 //! pieces, [`estate`] shows the cloud to the engine, [`status`] says what came of it, and [`reconcile`] is the table of
 //! contents. [`cloud`] is OpenStack in our words, [`client`] is the same over HTTP, [`clouds`] are credentials, [`session`]
 //! shares lists between all owners of a project.
+pub mod adopt;
 pub mod api;
 pub mod client;
 pub mod cloud;
 pub mod clouds;
 pub mod crd;
+pub mod estate;
+pub mod floating;
 pub mod http;
+pub mod inputs;
 pub mod metered;
 pub mod names;
+pub mod plan;
+pub mod reconcile;
+pub mod resolve;
+pub mod session;
+pub mod status;
