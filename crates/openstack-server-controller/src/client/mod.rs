@@ -135,7 +135,14 @@ impl Client {
             let mut query = asked.clone();
             query.extend(marker.as_ref().map(|(key, value)| format!("{key}={}", encode(value))));
             let mark = if query.is_empty() { "" } else { "?" };
-            let response = self.read(service, format!("{path}{mark}{}", query.join("&"))).await.map_err(ReadError::fault)?;
+            let read = self.read(service, format!("{path}{mark}{}", query.join("&"))).await;
+            let response = read.map_err(|error| match error {
+                // What stood at the end of the last page is gone: the list is asked for anew by whoever needs it.
+                ReadError::Complaint(Complaint::Invalid(why) | Complaint::NotFound(why)) if marker.is_some() => {
+                    Fault::Transient(format!("{many} changed while they were listed: {why}"))
+                }
+                other => other.fault(),
+            })?;
             if date.is_none() {
                 date = Some(reply::date(&response).map_err(transient)?);
             }
