@@ -331,6 +331,14 @@ pub enum Lookup {
     /// Server groups; all, the cloud knows no filter by name.
     ServerGroups,
 }
+/// What a create brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Its id.
+    pub id: Id,
+    /// The whole thing, where the reply shows it as a read would.
+    pub item: Option<Item>,
+}
 /// Query parameters.
 pub type Query = Vec<(&'static str, String)>;
 
@@ -363,7 +371,7 @@ pub trait Cloud: Send + Sync {
     /// One of them by id; none if the cloud says that there is none.
     async fn one(&self, what: Lookup, id: &str) -> Result<Option<Found>, Fault>;
     /// Creates, with a mark. Not sent after `not_after`.
-    async fn create(&self, kind: Kind, body: &Value, mark: &Pairs, not_after: Boot) -> Outcome<Id>;
+    async fn create(&self, kind: Kind, body: &Value, mark: &Pairs, not_after: Boot) -> Outcome<Made>;
     /// Puts these words of a mark on, in place of any others of ours.
     async fn mark(&self, kind: Kind, id: &str, mark: &Pairs) -> Outcome<()>;
     /// Sets all tags of a port or trunk; those of our marks are kept.

@@ -201,6 +201,9 @@ impl Estate for ServerEstate {
 
     async fn get(&self, thing: &Thing) -> Result<Option<Sighting>, Fault> {
         let kind = kind_of(&thing.slot)?;
+        if let Some(item) = self.session.just_made(kind, &thing.id).filter(|_| !self.owned.deleting) {
+            return Ok(Some(self.sighting(&item)));
+        }
         let item = self.session.cloud().get(kind, &thing.id).await?.filter(|item| !self.is_over(item));
         if item.is_none() {
             let mut seen = self.seen_now();
@@ -215,7 +218,18 @@ impl Estate for ServerEstate {
             Ok(kind) => kind,
             Err(fault) => return Outcome::Refused(fault),
         };
-        self.session.cloud().create(kind, &order.draft.params, &order.mark.to_tags(&KEYS), order.not_after).await
+        let mark = order.mark.to_tags(&KEYS);
+        match self.session.cloud().create(kind, &order.draft.params, &mark, order.not_after).await {
+            Outcome::Done(made) => {
+                // Ports and trunks are whole from the start; servers and volumes are looked at until they are.
+                if let (Kind::Port | Kind::Trunk, Some(item)) = (kind, made.item) {
+                    self.session.note_made(item);
+                }
+                Outcome::Done(made.id)
+            }
+            Outcome::Refused(fault) => Outcome::Refused(fault),
+            Outcome::Unknown(why) => Outcome::Unknown(why),
+        }
     }
 
     async fn mark(&self, thing: &Thing, mark: &Mark) -> Outcome<()> {

@@ -32,8 +32,6 @@ pub trait Inputs: Send + Sync {
     async fn image(&self, namespace: &str, name: &str) -> Result<String, Missing>;
     /// The address that a pool gave to this owner; none while it has given none. Asks for one if nobody did.
     async fn address(&self, owner: &OwnerView, pool: &TypedRef) -> Result<Option<String>, Missing>;
-    /// The owner needs its address no more.
-    async fn release_address(&self, owner: &OwnerView) -> Result<(), Missing>;
 }
 
 /// Handed in; for tests and simulations.
@@ -52,8 +50,6 @@ pub struct Held {
     pub images: BTreeMap<String, String>,
     /// The address of every pool.
     pub address: Option<String>,
-    /// Claims that were given back.
-    pub released: Vec<String>,
 }
 impl Given {
     /// To look at and to change.
@@ -77,9 +73,5 @@ impl Inputs for Given {
     }
     async fn address(&self, _owner: &OwnerView, _pool: &TypedRef) -> Result<Option<String>, Missing> {
         Ok(self.held().address.clone())
-    }
-    async fn release_address(&self, owner: &OwnerView) -> Result<(), Missing> {
-        self.held().released.push(owner.name.clone());
-        Ok(())
     }
 }

@@ -6,16 +6,22 @@
 //! shares lists between all owners of a project.
 pub mod adopt;
 pub mod api;
+pub mod args;
 pub mod client;
 pub mod cloud;
 pub mod clouds;
+pub mod controller;
 pub mod crd;
 pub mod estate;
 pub mod floating;
+pub mod follow;
+pub mod grants;
 pub mod http;
 pub mod inputs;
+pub mod kube_inputs;
 pub mod metered;
 pub mod names;
+pub mod operate;
 pub mod plan;
 pub mod reconcile;
 pub mod resolve;

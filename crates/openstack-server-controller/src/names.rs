@@ -87,8 +87,6 @@ pub mod reason {
 
 /// Nova's limit of user data, in base64 characters.
 pub const MOST_USER_DATA: usize = 65_535;
-/// Finalizer on the claim of an address: it is not given back while the server may still use it.
-pub const CLAIM_FINALIZER: &str = "custody.dev/openstack-ip-claim";
 /// Key of user data in its Secret.
 pub const USER_DATA_KEY: &str = "value";
 /// Keys of credentials in their Secret.

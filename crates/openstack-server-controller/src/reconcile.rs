@@ -176,15 +176,32 @@ impl Reconciler {
         let mut report = self.engine.pass(view, paused, api, &estate).await;
         let seen = estate.seen();
         let floating = self.float(spec, &session, &seen, &mut report, floating).await;
-        if view.deleting
-            && report.progress == Progress::Gone
-            && spec.floating_ip_pool_ref.is_some()
-            && let Err(missing) = self.inputs.release_address(view).await
-        {
-            tracing::warn!(owner = view.name, why = %missing, "the claim of its address could not be given back");
-        }
         let drift = facts_resolved.as_ref().filter(|_| report.progress == Progress::Done).map(|it| drift(spec, it, &report.ids, &seen));
         Learned { report, seen, resolved: facts_resolved, access: Access::Granted, floating, drift }
+    }
+
+    /// The project as the engine would see it for this owner now; for a plan, which stores nothing.
+    pub async fn estate(&self, subject: Subject<'_>) -> Result<(ServerEstate, Arc<Session>), Progress> {
+        let Subject { view, spec, .. } = subject;
+        if let Some(message) = problem(spec, None).filter(|_| !view.deleting) {
+            return Err(Progress::Blocked { reason: shared::INVALID_OBJECT, message });
+        }
+        let (session, identity) = self.session(view, spec).await.map_err(|(progress, _)| progress)?;
+        let owned = owned(view);
+        let prepared = self.prepare(subject, &session, &identity, &owned).await?;
+        let facts = Facts {
+            resolved: prepared.facts_resolved.as_ref(),
+            extensions: prepared.extensions.clone(),
+            user_data: prepared.user_data.as_deref(),
+            adopted: prepared.adopted,
+        };
+        let plan = Plan::of(&view.name, spec, &facts);
+        let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
+        Ok((ServerEstate::new(session.clone(), plan, concern, owned, prepared.extensions), session))
+    }
+    /// The session of an owner's credentials.
+    pub async fn session_of(&self, view: &OwnerView, spec: &OpenStackServerSpec) -> Result<(Arc<Session>, Identity), Progress> {
+        self.session(view, spec).await.map_err(|(progress, _)| progress)
     }
 
     /// Credentials, and who they are.

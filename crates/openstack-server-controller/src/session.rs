@@ -13,10 +13,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// How long the reply of a create counts as a read.
+const FRESH: Duration = Duration::from_secs(8);
+
 /// One project as one set of credentials sees it.
 pub struct Session {
     cloud: Arc<dyn Cloud>,
     observers: [Observer<Item>; Kind::ALL.len()],
+    clock: SharedClock,
+    /// What create calls returned, a moment ago: a read would say the same.
+    fresh: Mutex<HashMap<(Kind, Id), (Boot, Item)>>,
     /// Soft-deleted servers whose end we may not bring about: to us they are gone.
     given_up: Mutex<BTreeSet<Id>>,
 }
@@ -30,7 +36,13 @@ impl Session {
                 Box::pin(async move { cloud.list(kind).await.map(|list| (list.date, list.items)) })
             })
         };
-        Session { observers: Kind::ALL.map(observer), cloud, given_up: Mutex::new(BTreeSet::new()) }
+        Session {
+            observers: Kind::ALL.map(observer),
+            cloud,
+            clock: clock.clone(),
+            fresh: Mutex::new(HashMap::new()),
+            given_up: Mutex::new(BTreeSet::new()),
+        }
     }
     /// The cloud itself.
     pub fn cloud(&self) -> &dyn Cloud {
@@ -40,6 +52,19 @@ impl Session {
     pub async fn snapshots(&self, kinds: &BTreeSet<Kind>, freshness: Freshness) -> Result<Vec<Arc<Snapshot<Item>>>, Fault> {
         let wanted = Kind::ALL.into_iter().zip(&self.observers).filter(|(kind, _)| kinds.contains(kind));
         futures::future::try_join_all(wanted.map(|(_, observer)| observer.get(freshness))).await
+    }
+    /// A create call returned this.
+    pub fn note_made(&self, item: Item) {
+        let now = self.clock.boot();
+        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        fresh.retain(|_, (at, _)| now.since(*at) < FRESH);
+        fresh.insert((item.kind(), item.id().clone()), (now, item));
+    }
+    /// What a create call returned, if that was a moment ago.
+    pub fn just_made(&self, kind: Kind, id: &str) -> Option<Item> {
+        let now = self.clock.boot();
+        let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        fresh.get(&(kind, id.to_owned())).filter(|(at, _)| now.since(*at) < FRESH).map(|(_, item)| item.clone())
     }
     /// This soft-deleted server cannot be ended by us.
     pub fn give_up(&self, server: &str) {

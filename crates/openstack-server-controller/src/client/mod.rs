@@ -6,7 +6,7 @@ pub mod wire;
 pub use connection::{Connection, Limits, Service};
 
 use crate::cloud::{
-    Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Pairs, Query, TAGS, TAGS_AT_CREATE, describe, retag,
+    Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, TAGS, TAGS_AT_CREATE, describe, retag,
 };
 use async_trait::async_trait;
 use common::clock::Boot;
@@ -328,7 +328,7 @@ impl Cloud for Client {
         shown.map(|value| wire::found(value).map_err(transient)).transpose()
     }
 
-    async fn create(&self, kind: Kind, body: &Value, mark: &Pairs, not_after: Boot) -> Outcome<Id> {
+    async fn create(&self, kind: Kind, body: &Value, mark: &Pairs, not_after: Boot) -> Outcome<Made> {
         let Words { service, path, one, .. } = words(kind);
         let body = match kind {
             Kind::Server => {
@@ -375,11 +375,16 @@ impl Cloud for Client {
         if !response.status().is_success() {
             return failed(&response);
         }
-        let made: Result<Map<String, Value>, _> = reply::decode(&response);
-        match made.map(|made| made.get(one).and_then(|it| it.get("id")).and_then(Value::as_str).map(str::to_owned)) {
-            Ok(Some(id)) => Outcome::Done(id),
-            Ok(None) => Outcome::Unknown(format!("{}: no id in the reply", reply::about(&response))),
-            Err(Unreadable(what)) => Outcome::Unknown(what),
+        let made: Map<String, Value> = match reply::decode(&response) {
+            Ok(made) => made,
+            Err(Unreadable(what)) => return Outcome::Unknown(what),
+        };
+        let Some(made) = made.get(one) else {
+            return Outcome::Unknown(format!("{}: no {one} in the reply", reply::about(&response)));
+        };
+        match made.get("id").and_then(Value::as_str) {
+            Some(id) => Outcome::Done(Made { id: id.to_owned(), item: wire::item(kind, made.clone()).ok() }),
+            None => Outcome::Unknown(format!("{}: no id in the reply", reply::about(&response))),
         }
     }
 

@@ -13,6 +13,7 @@ use common::engine::{Engine, Timing};
 use common::names;
 use common::random::Random;
 use common::transport::{Request, Response, Transport, TransportError};
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use openstack_server_controller::api::OpenStackServerSpec;
@@ -31,7 +32,6 @@ const INTERVAL: Duration = Duration::from_secs(300);
 const MOST_VISITS: usize = 200;
 
 pub(crate) struct Time(Mutex<Duration>);
-#[async_trait]
 impl Clock for Time {
     fn boot(&self) -> Boot {
         Boot(*self.0.lock().unwrap())
@@ -39,9 +39,10 @@ impl Clock for Time {
     fn wall(&self) -> Timestamp {
         Timestamp::from_second(1_800_000_000).unwrap() + *self.0.lock().unwrap()
     }
-    async fn sleep_until(&self, moment: Boot) {
+    fn sleep_until(&self, moment: Boot) -> BoxFuture<'static, ()> {
         let mut now = self.0.lock().unwrap();
         *now = (*now).max(moment.0);
+        Box::pin(std::future::ready(()))
     }
 }
 
