@@ -176,7 +176,9 @@ impl Reconciler {
         let mut report = self.engine.pass(view, paused, api, &estate).await;
         let seen = estate.seen();
         let floating = self.float(spec, &session, &seen, &mut report, floating).await;
-        let drift = facts_resolved.as_ref().filter(|_| report.progress == Progress::Done).map(|it| drift(spec, it, &report.ids, &seen));
+        // A server that has just come to life is not yet shown on its ports: only one that was well before can drift.
+        let settled = report.progress == Progress::Done && find(&view.conditions, READY).is_some_and(|it| it.status == "True");
+        let drift = facts_resolved.as_ref().filter(|_| settled).map(|it| drift(spec, it, &report.ids, &seen));
         Learned { report, seen, resolved: facts_resolved, access: Access::Granted, floating, drift }
     }
 
@@ -236,7 +238,9 @@ impl Reconciler {
         owned: &Owned,
         (why, message): (&'static str, String),
     ) -> Result<(), Box<Learned>> {
-        let blocked = || Progress::Blocked { reason: why, message: message.clone() };
+        let gone = [reason::INSTANCE_NOT_FOUND, reason::INSTANCE_DELETED].contains(&why);
+        let stalled = if gone { shared::RESOURCE_LOST } else { shared::RESOURCE_FAILED };
+        let blocked = || Progress::Blocked { reason: stalled, message: message.clone() };
         let early = |progress| Box::new(Learned::early(view, progress, Access::Granted));
         let Some(id) = &owned.server else { return Err(early(blocked())) };
         let kinds = BTreeSet::from([Kind::Server]);

@@ -83,6 +83,8 @@ async fn a_server_costs_its_creates_and_few_reads() {
     println!("SEEN: {} calls: 4 creates, {own} reads beside {} shared lists", log.len(), reads.len() - own);
     assert!(own <= 10, "{reads:?}");
     // a converged server costs nothing while the shared lists are young
+    world.settle();
+    world.visit().await;
     world.clear_log();
     for _ in 0..5 {
         world.visit().await;

@@ -56,6 +56,7 @@ async fn told() -> Result<()> {
     let object = stage.wait_ready("full").await?;
     let id = object.data["status"]["instanceID"].as_str().unwrap_or_default().to_owned();
     stage.emulator.delete_by_hand(&id).await?;
+    stage.touch("full").await?;
     let object = stage.wait_said("full", "Failed", "True/InstanceNotFound").await?;
     assert_eq!(condition(&object, "Ready").map(|it| it.0), Some("True"), "Ready is never lowered");
     assert_eq!(object.data["status"]["ready"], false);

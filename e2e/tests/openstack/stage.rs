@@ -1,6 +1,7 @@
 //! One namespace, one emulated OpenStack with credentials in a Secret, and controllers on them.
-use e2e::patience::{Seen, until};
-use e2e::{Account, Cluster, ControllerProcess, EmulatorProcess, Error, Launch, Result, TemporaryNamespace, dynamic_api};
+use common::clock::{Clock, SystemClock};
+use e2e::patience::{Seen, dynamic_api, until};
+use e2e::{Account, Cluster, ControllerProcess, EmulatorProcess, Error, Launch, Result, TemporaryNamespace};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -145,6 +146,14 @@ impl Stage {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             other => Ok(other.map(drop)?),
         }
+    }
+    /// Has a server looked at again, as the resync would.
+    pub(crate) async fn touch(&self, name: &str) -> Result<()> {
+        // Lists are shared for two seconds.
+        SystemClock.sleep_until(SystemClock.boot() + Duration::from_secs(3)).await;
+        let patch = json!({"metadata": {"annotations": {"e2e/touched": format!("{:?}", SystemClock.boot())}}});
+        self.servers.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        Ok(())
     }
     /// Waits until a server is as wanted.
     pub(crate) async fn wait(&self, name: &str, what: &str, wanted: impl Fn(&DynamicObject) -> bool) -> Result<DynamicObject> {

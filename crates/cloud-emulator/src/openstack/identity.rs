@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-const LIFE: Duration = Duration::from_hours(1);
+const LIFE: Duration = Duration::from_hours(24);
 
 /// Tokens that were given out.
 #[derive(Debug, Default)]

@@ -193,6 +193,10 @@ impl Cloud for OpenStackState {
         let kind = Kind::by_word(&plant.kind).ok_or_else(|| ByHandError(format!("no kind {:?}", plant.kind)))?;
         let (settings, dice) = kit.split();
         self.store.settle(settings, dice, now);
+        let on = plant.fields.get("port_id").and_then(Value::as_str).unwrap_or_default();
+        if kind == Kind::Trunk && self.store.of_kind(Kind::Trunk).any(|it| it.text("port_id") == on && !it.gone(now)) {
+            return Err(ByHandError(format!("port {on} has a trunk already")));
+        }
         let project = plant.account.unwrap_or_else(|| settings.account.clone());
         let maker = Maker { project: Some(project.into()), name: plant.created_by.into(), planted: true, born: plant.born.unwrap_or(now) };
         let mut body = plant.fields;

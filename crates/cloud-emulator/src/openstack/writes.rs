@@ -498,8 +498,8 @@ impl OpenStackState {
         match kind {
             Kind::Port => {
                 let trunks = || self.store.of_kind(Kind::Trunk).filter(|it| !it.gone(now));
-                if trunks().any(|it| it.text("port_id") == id) {
-                    let message = format!("Port {id} is currently a parent port for a trunk.");
+                if let Some(trunk) = trunks().find(|it| it.text("port_id") == id) {
+                    let message = format!("Port {id} is currently a parent port for trunk {}.", trunk.id);
                     return Some(Refused::conflict(Service::Network, "PortInUseAsTrunkParent", message));
                 }
                 let rides = |list: &Value| list.as_array().into_iter().flatten().any(|it| it["port_id"] == id);

@@ -506,7 +506,7 @@ pub struct HintValue {
     /// A number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i32>,
-    /// Text.
+    /// Text of any sort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub string: Option<String>,
@@ -518,7 +518,7 @@ pub enum HintType {
     /// A truth value.
     #[default]
     Bool,
-    /// Text.
+    /// Text of any sort.
     String,
     /// A number.
     Number,
