@@ -344,8 +344,12 @@ pub type Query = Vec<(&'static str, String)>;
 
 /// What Neutron can do beyond the beginning.
 pub type Extensions = BTreeSet<String>;
-/// Tags can be given in the create call of a port.
-pub const TAGS_AT_CREATE: &str = "tag-ports-during-bulk-creation";
+/// Tags can be given in the create call of a port: the name of the extension changed over time.
+const TAGS_AT_CREATE: [&str; 2] = ["tag-creation", "tag-ports-during-bulk-creation"];
+/// Can tags be given in the create call of a port?
+pub fn tags_at_create(extensions: &Extensions) -> bool {
+    TAGS_AT_CREATE.iter().any(|alias| extensions.contains(*alias))
+}
 /// Things have tags.
 pub const TAGS: &str = "standard-attr-tag";
 /// Ports can be trunks.

@@ -130,6 +130,20 @@ impl ServerEstate {
             _ => false,
         }
     }
+    /// A port or trunk that cannot go is usually held by a server, which Neutron does not name.
+    async fn name_blocker(&self, kind: Kind, id: &str, fault: Fault) -> Fault {
+        let port = match self.seen_now().items.get(&(kind, id.to_owned())) {
+            Some(Item::Trunk(trunk)) => trunk.port.clone(),
+            Some(Item::Port(port)) => port.id.clone(),
+            _ => return fault,
+        };
+        match self.session.cloud().get(Kind::Port, &port).await {
+            Ok(Some(Item::Port(port))) if !port.device.is_empty() => {
+                Fault::Transient(format!("{fault}; in use by {}", port.device))
+            }
+            _ => fault,
+        }
+    }
     fn concerns(&self, item: &Item) -> bool {
         let on_our_port = matches!(item, Item::Trunk(trunk) if self.owned.ports.contains(&trunk.port));
         on_our_port
@@ -252,7 +266,13 @@ impl Estate for ServerEstate {
         };
         let soft = kind == Kind::Server && self.seen_now().server(&thing.id).is_some_and(is_soft_deleted);
         if !soft {
-            return self.session.cloud().delete(kind, &thing.id).await;
+            let outcome = self.session.cloud().delete(kind, &thing.id).await;
+            return match outcome {
+                Outcome::Refused(fault @ (Fault::Transient(_) | Fault::Denied(_))) => {
+                    Outcome::Refused(self.name_blocker(kind, &thing.id, fault).await)
+                }
+                other => other,
+            };
         }
         match self.session.cloud().force_delete(&thing.id).await {
             Outcome::Refused(Fault::Denied(why)) => {

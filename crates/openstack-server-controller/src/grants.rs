@@ -18,6 +18,14 @@ pub const GRANTS: &[Grant] = &[
     grant(OURS, "openstackservers", "", "watch"),
     grant(OURS, "openstackservers", "", "patch"),
     grant(OURS, "openstackservers", "status", "patch"),
+    // The server of a bastion.
+    grant(OURS, "openstackservers", "", "create"),
+    grant(OURS, "openstackservers", "", "delete"),
+    grant(OURS, "openstackclusters", "", "get"),
+    grant(OURS, "openstackclusters", "", "list"),
+    grant(OURS, "openstackclusters", "", "watch"),
+    grant(OURS, "openstackclusters", "", "patch"),
+    grant(OURS, "openstackclusters", "status", "patch"),
     // Credentials of other namespaces, and who may use them.
     grant(OURS, "openstackclusteridentities", "", "get"),
     grant("", "namespaces", "", "get"),

@@ -278,7 +278,7 @@ pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failur
         checks.push(Check::new(Health::Good, format!("cloud: {scope}"), who.user.clone()));
         checks.push(doctor::clock(who.date, desk.clock.wall()));
         match cloud.extensions().await {
-            Ok(extensions) if extensions.contains(crate::cloud::TAGS_AT_CREATE) => {
+            Ok(extensions) if crate::cloud::tags_at_create(&extensions) => {
                 checks.push(Check::new(Health::Good, "cloud: marks of ports", "in tags of the create call"));
             }
             Ok(_) => checks.push(Check::new(Health::Good, "cloud: marks of ports", "in descriptions")),

@@ -233,7 +233,8 @@ impl Resolver<'_> {
         Err(Unresolved::Failed(format!("port {index}: its network cannot be told: {why}")))
     }
 
-    async fn subnet(&self, subnet: &SubnetParam, network: Option<&str>) -> Result<Found, Unresolved> {
+    /// The one subnet that is meant; inside a network, if that is known.
+    pub async fn subnet(&self, subnet: &SubnetParam, network: Option<&str>) -> Result<Found, Unresolved> {
         if let Some(id) = &subnet.id {
             let found = self.cloud.one(Lookup::Subnets, id).await?;
             let found = found.ok_or_else(|| Unresolved::Failed(format!("there is no subnet {id}")))?;

@@ -176,9 +176,11 @@ pub fn statements(scene: &Scene<'_>, old: &[Condition], spec: &OpenStackServerSp
         None => {}
     }
     if let Some(drift) = &scene.drift {
-        out.push(match drift.as_slice() {
-            [] => Statement::new(names::DRIFTED, Tri::False, reason::IN_SYNC, ""),
-            all => Statement::new(names::DRIFTED, Tri::True, reason::DIFFERS, all.join("; ")),
+        // Nobody needs to be told that what never drifted has not drifted.
+        out.extend(match drift.as_slice() {
+            [] if conditions::find(old, names::DRIFTED).is_none() => None,
+            [] => Some(Statement::new(names::DRIFTED, Tri::False, reason::IN_SYNC, "")),
+            all => Some(Statement::new(names::DRIFTED, Tri::True, reason::DIFFERS, all.join("; "))),
         });
     }
     out.extend(instance_ready(scene, spec));

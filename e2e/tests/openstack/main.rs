@@ -9,6 +9,7 @@ mod stage;
 mod faults;
 mod happy;
 mod kill;
+mod real;
 
 use e2e::Result;
 

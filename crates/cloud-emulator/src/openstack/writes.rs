@@ -198,7 +198,7 @@ impl OpenStackState {
                 }
             };
             let taken = self.store.of_kind(Kind::Port).filter(|it| !it.gone(call.now)).any(|it| {
-                it.text("network_id") == network && it.body["fixed_ips"].as_array().into_iter().flatten().any(|ip| ip["ip_address"] == address)
+                it.text("network_id") == network && it.body.get("fixed_ips").and_then(Value::as_array).into_iter().flatten().any(|ip| ip["ip_address"] == address)
             });
             if taken {
                 let message = format!("IP address {address} already allocated in subnet {id}");

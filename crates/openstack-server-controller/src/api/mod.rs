@@ -2,9 +2,13 @@
 //!
 //! Rules that a webhook would check are CEL rules of the schema, so that the API server refuses what this controller could
 //! not serve. Nested types keep the names of the Go provider's API, so that its objects are read as they are.
+pub mod cluster;
+pub mod machine;
 pub mod params;
 pub mod server;
 
+pub use cluster::*;
+pub use machine::*;
 pub use params::*;
 pub use server::*;
 

@@ -6,7 +6,7 @@ pub mod wire;
 pub use connection::{Connection, Limits, Service};
 
 use crate::cloud::{
-    Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, TAGS, TAGS_AT_CREATE, describe, retag,
+    Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, TAGS, describe, retag, tags_at_create,
 };
 use async_trait::async_trait;
 use common::clock::Boot;
@@ -348,7 +348,7 @@ impl Cloud for Client {
                 };
                 let mut port = body.clone();
                 let wanted = strings(&port["tags"]);
-                if extensions.contains(TAGS_AT_CREATE) {
+                if tags_at_create(&extensions) {
                     port["tags"] = json!(retag(&wanted, mark));
                 } else {
                     // The mark must be there from the first moment; the tags of the spec follow.
