@@ -13,10 +13,28 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
         for version in &mut crd.spec.versions {
             if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
                 never_null(schema);
+                if crd.spec.names.kind == "OpenStackCluster"
+                    && let Some(bastion) = field(schema, &["spec", "bastion", "spec"])
+                {
+                    changeable(bastion);
+                }
             }
         }
     }
     all
+}
+fn field<'a>(schema: &'a mut JSONSchemaProps, path: &[&str]) -> Option<&'a mut JSONSchemaProps> {
+    path.iter().try_fold(schema, |schema, name| schema.properties.as_mut()?.get_mut(*name))
+}
+/// A bastion is replaced when its spec changes: what is immutable in a machine is not in a bastion.
+fn changeable(schema: &mut JSONSchemaProps) {
+    if let Some(rules) = &mut schema.x_kubernetes_validations {
+        rules.retain(|rule| !rule.rule.contains("oldSelf"));
+        if rules.is_empty() {
+            schema.x_kubernetes_validations = None;
+        }
+    }
+    schema.properties.iter_mut().flatten().for_each(|(_, field)| changeable(field));
 }
 fn never_null(schema: &mut JSONSchemaProps) {
     schema.nullable = None;

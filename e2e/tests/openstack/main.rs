@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::large_futures)]
 mod stage;
 
+mod bastion;
 mod faults;
 mod happy;
 mod kill;
