@@ -41,6 +41,10 @@ impl<K: Hash + Eq + Clone> Streaks<K> {
         self.failures.insert(key.clone(), 1);
         1
     }
+    /// Did it fail last time?
+    pub fn is_failing(&self, key: &K) -> bool {
+        self.failures.contains_key(key)
+    }
     /// It went well, or the object is gone.
     pub fn forget(&mut self, key: &K) {
         self.failures.remove(key);

@@ -140,11 +140,11 @@ fn statements(report: &Report, old: &[Condition], scene: &Scene<'_>) -> Vec<Stat
     let ready = if deleting {
         Some(Statement::new(READY, Tri::False, reason::DELETING, what_is_left(&verdict, &report.standing)))
     } else {
-        ready(&verdict, pause.as_deref(), old, scene.generation)
+        ready(&verdict, pause.as_deref().filter(|_| !stranded(&report.progress)), old, scene.generation)
     };
     out.extend(ready);
-    // A paused owner is neither worked on nor stuck: somebody asked for it.
-    if pause.is_none() {
+    // A paused owner is neither worked on nor stuck: somebody asked for it. A stranded one is, paused or not.
+    if pause.is_none() || stranded(&report.progress) {
         match &verdict {
             Verdict::Stalled(why, message) => out.push(Statement::new(STALLED, Tri::True, why, message.clone())),
             Verdict::Working(why, message) | Verdict::Passing(why, message) => {
@@ -190,15 +190,20 @@ fn verdict(progress: &Progress) -> Verdict<'_> {
 
 /// The scene's word, or a report that says so itself.
 fn pause_of(report: &Report, scene: &Scene<'_>) -> Option<String> {
-    let said = match &report.progress {
+    match &report.progress {
         Progress::Waiting { reason, message, .. } | Progress::Blocked { reason, message }
             if *reason == reason::PAUSED =>
         {
             Some(message.clone())
         }
-        _ => None,
-    };
-    scene.paused.map(str::to_owned).or(said)
+        _ => scene.paused.map(str::to_owned),
+    }
+}
+
+/// Not served here at all: taking the pause off would not change that, so a pause must not hide it.
+fn stranded(progress: &Progress) -> bool {
+    let reasons = [reason::MOVE_UNFINISHED, reason::TAKEOVER_REQUIRED, reason::PEER_CONTROLLER];
+    matches!(progress, Progress::Blocked { reason, .. } if reasons.contains(reason))
 }
 
 /// `None` leaves the old condition as it is, its generation included.
@@ -253,13 +258,29 @@ fn mirror_statement(mirror: Option<&Mirror>, old: &[Condition], controller: &str
 fn dated(statement: Statement, before: Option<&Condition>, scene: &Scene<'_>) -> Condition {
     let status = statement.status.as_str();
     let since = before.filter(|c| c.status == status).map(|c| c.last_transition_time.0);
+    let message = cut(&statement.message, MOST_MESSAGE);
+    // The same trouble met again under another request id is no news.
+    let message = before.map(|c| &c.message).filter(|said| alike(said, &message)).cloned().unwrap_or(message);
     Condition {
         type_: statement.type_,
         status: status.into(),
         reason: statement.reason,
-        message: cut(&statement.message, MOST_MESSAGE),
+        message,
         last_transition_time: Time(whole_seconds(since.unwrap_or(scene.now))),
         observed_generation: Some(scene.generation),
+    }
+}
+
+/// Equal but for the words that follow `request`.
+fn alike(one: &str, other: &str) -> bool {
+    let (mut a, mut b) = (one.split_ascii_whitespace(), other.split_ascii_whitespace());
+    let mut before = "";
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return true,
+            (Some(x), Some(y)) if x == y || before == "request" => before = x,
+            _ => return false,
+        }
     }
 }
 

@@ -98,6 +98,34 @@ fn a_paused_owner_keeps_its_ready_and_is_not_stuck() {
 }
 
 #[test]
+fn a_pause_does_not_hide_that_an_owner_is_not_served_here() {
+    let ready = composed(Progress::Done, &[], 1);
+    for why in [reason::MOVE_UNFINISHED, reason::TAKEOVER_REQUIRED, reason::PEER_CONTROLLER] {
+        let report = report(Progress::Blocked { reason: why, message: "not here".into() });
+        let scene = Scene { paused: Some("the Cluster is paused"), ..Scene::new(CONTROLLER, 1, at(100)) };
+        let now = compose(&report, &ready, &scene);
+        assert_eq!(status_of(&now, PAUSED), Some(("True", reason::PAUSED)));
+        assert_eq!(status_of(&now, STALLED), Some(("True", why)));
+        assert_eq!(status_of(&now, READY), Some(("False", why)));
+    }
+}
+
+#[test]
+fn the_same_trouble_under_another_request_id_is_no_news() {
+    let quota = |request: &str| {
+        Progress::Failed(Fault::Terminal {
+            reason: "QuotaExceeded",
+            message: format!("no more disks (HTTP 403, request {request})"),
+        })
+    };
+    let first = composed(quota("a1"), &[], 1);
+    let again = composed(quota("b2"), &first, 1);
+    assert!(!differ(&first, &again), "{again:?}");
+    let other = Fault::Terminal { reason: "QuotaExceeded", message: "no more disks (HTTP 400, request a1)".into() };
+    assert!(differ(&first, &composed(Progress::Failed(other), &first, 1)));
+}
+
+#[test]
 fn deleting_names_what_is_left() {
     let mut report = report(waiting());
     report.view.as_mut().unwrap().deleting = true;

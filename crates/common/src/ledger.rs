@@ -81,7 +81,7 @@ impl Record {
 }
 
 /// One thing on its way out, beside whatever its slot holds.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Removal {
     /// The slot its mark names.

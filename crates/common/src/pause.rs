@@ -3,11 +3,11 @@
 use crate::clock::SharedClock;
 use crate::engine::owner::OwnerView;
 use crate::names;
-use crate::runtime::object::Key;
+use crate::runtime::object::{Arrived, Key};
 use crate::runtime::runner::Handle;
 use crate::runtime::watch::{self, News, Source};
-use kube::api::ApiResource;
-use kube::{Client, Discovery};
+use kube::api::{ApiResource, ListParams};
+use kube::{Api, Client, Discovery};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -120,7 +120,6 @@ impl Pauses {
     }
     /// Takes news in; returns the Clusters whose pause changed.
     fn heard(&self, news: News, listing: &mut BTreeMap<Key, bool>) -> Vec<Key> {
-        let is_paused = |value: &serde_json::Value| value["spec"]["paused"].as_bool().unwrap_or(false);
         let mut changed = Vec::new();
         match news {
             News::Begin => listing.clear(),
@@ -156,6 +155,27 @@ impl Pauses {
             News::Trouble(why) => warn!(why, "watch of Clusters"),
         }
         changed
+    }
+}
+
+fn is_paused(cluster: &serde_json::Value) -> bool {
+    cluster["spec"]["paused"].as_bool().unwrap_or(false)
+}
+
+/// Which Clusters are paused right now, for those who only look once.
+pub async fn look(client: &Client, namespace: Option<&str>) -> Clusters {
+    let resource = match installed(client).await {
+        Ok(Some(resource)) => resource,
+        Ok(None) => return Clusters::NotInstalled,
+        Err(_) => return Clusters::Unreadable,
+    };
+    let api: Api<Arrived> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    match api.list(&ListParams::default()).await {
+        Ok(list) => Clusters::Known(list.items.iter().map(|c| (c.key(), is_paused(&c.value))).collect()),
+        Err(_) => Clusters::Unreadable,
     }
 }
 

@@ -1,20 +1,24 @@
 //! The controller in its process: what the runtime calls, and what is told to people after each visit.
 use crate::api::SampleOwner;
 use crate::args::SampleArgs;
+use crate::inventory::found;
 use crate::reconcile::{Reconciler, Subject};
 use crate::session::Account;
 use async_trait::async_trait;
 use common::clock::SharedClock;
-use common::engine::Engine;
 use common::engine::owner::OwnerView;
 use common::engine::report::{Progress, Report};
 use common::engine::rules::Rulebook;
+use common::engine::{Engine, Settings};
+use common::filter::Filter;
 use common::names::reason;
+use common::operator::{Owner, audit};
 use common::process::health::Readiness;
-use common::process::metrics::Metrics;
+use common::process::orphans::{self, Orphans};
 use common::process::run::{Context, Desk, Failure};
 use common::runtime::next::Next;
-use common::runtime::runner;
+use common::runtime::object::Kept;
+use common::runtime::runner::{self, Handle};
 use common::status::{Wish, Written, write};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
@@ -41,11 +45,17 @@ pub async fn serve(context: Context, args: SampleArgs) -> Result<(), Failure> {
         reconciler: Reconciler::new(engine, account.clone(), context.clock.clone()),
         desk: desk.clone(),
         clock: context.clock.clone(),
-        metrics: context.metrics.clone(),
     };
-    let ((), ()) = tokio::join!(context.serve(&desk, Arc::new(controller)), async {
+    let runner = context.runner(&desk, Arc::new(controller));
+    let owners = runner.handle();
+    let settings = args.settings(&context.installation);
+    let beside = async {
+        try_credentials(&account, &context.clock, &context.readiness).await;
+        count_orphans(&context, &settings, &account, &owners).await;
+    };
+    let ((), ()) = tokio::join!(context.drive(&desk, runner), async {
         tokio::select! {
-            () = try_credentials(&account, &context.clock, &context.readiness) => {}
+            () = beside => {}
             () = context.stop.cancelled() => {}
         }
     });
@@ -74,11 +84,38 @@ async fn try_credentials(account: &Account, clock: &SharedClock, readiness: &Rea
     }
 }
 
+/// Feeds the gauge `orphans`, where every owner is in sight: to a filtered process, others' things would look like orphans.
+async fn count_orphans(context: &Context, settings: &Settings, account: &Account, owners: &Handle) {
+    if context.filter != Filter::default() {
+        return;
+    }
+    let mut orphans = Orphans::default();
+    loop {
+        context.clock.sleep_until(context.clock.boot() + orphans::INTERVAL).await;
+        // The cloud before the owners: whatever it shows had its owner then.
+        let found = match account.session().await {
+            Ok(session) => found(&session, context.clock.boot()).await,
+            Err(fault) => Err(fault),
+        };
+        match found {
+            Ok(found) => {
+                let living: Vec<Owner> =
+                    owners.read(|cache| cache.iter().map(|(_, kept)| living(kept, settings)).collect());
+                orphans.look(&audit::judge(&found, &living, &settings.installation), &context.metrics);
+            }
+            Err(fault) => warn!(why = %fault, "orphans were not counted"),
+        }
+    }
+}
+/// Enough to know an owner's things by. Ledgers of all owners at once would take more memory than everything else.
+fn living(kept: &Kept, settings: &Settings) -> Owner {
+    Owner { ledger: None, ..Owner::of(&kept.view().0, settings) }
+}
+
 struct Controller {
     reconciler: Reconciler,
     desk: Desk,
     clock: SharedClock,
-    metrics: Arc<Metrics>,
 }
 
 #[async_trait]
@@ -89,7 +126,7 @@ impl runner::Reconciler for Controller {
         let paused = self.desk.pauses.reason(view);
         let subject = Subject { view, spec: &object.spec, status: Some(status) };
         let visit = self.reconciler.visit(subject, paused, &*self.desk.api).await;
-        self.tell(view, &visit.report);
+        self.desk.tell(view, &visit.report);
         after(&visit.report, &visit.written)
     }
 
@@ -104,16 +141,7 @@ impl runner::Reconciler for Controller {
 
     fn gone(&self, uid: &str) {
         self.reconciler.engine().forget(uid);
-    }
-}
-
-impl Controller {
-    /// Events, and the one counter that is about ownership itself.
-    fn tell(&self, view: &OwnerView, report: &Report) {
-        self.desk.events.publish(report.view.as_ref().unwrap_or(view), &report.notes);
-        if matches!(report.progress, Progress::Blocked { reason: reason::OWNERSHIP_CONFLICT, .. }) {
-            self.metrics.conflicts.with_label_values(&[self.metrics.controller()]).inc();
-        }
+        self.desk.forget(uid);
     }
 }
 

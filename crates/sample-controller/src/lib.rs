@@ -14,6 +14,7 @@ pub mod credentials;
 pub mod estate;
 pub mod grants;
 pub mod http;
+pub mod inventory;
 pub mod metered;
 pub mod names;
 pub mod operate;

@@ -1,28 +1,30 @@
 //! `plan`, `audit`, `takeover`, `release`, `doctor`: reads the owners and the cloud, asks common's judgement, says the result.
 use crate::api::SampleOwner;
 use crate::args::SampleArgs;
-use crate::cloud::{Attributes, Item, Kind};
-use crate::estate::{SampleEstate, mark_of};
+use crate::cloud::Kind;
+use crate::estate::SampleEstate;
 use crate::grants::GRANTS;
+use crate::inventory::found;
 use crate::names::{CONTROLLER, readable};
 use crate::plan::Plan;
 use crate::session::Session;
 use common::clock::{SharedClock, SystemClock};
 use common::concern::Concern;
 use common::engine::Settings;
-use common::engine::estate::{Fault, Freshness};
+use common::engine::estate::Fault;
 use common::engine::owner::{OwnerApi, OwnerView, Patched};
 use common::engine::preview::preview;
 use common::identity::Place;
-use common::names;
 use common::operator::doctor::{Check, Health};
 use common::operator::{Found, Owner, Row, audit, doctor, full_name, plan, release, render, takeover};
 use common::owner_api::KubeOwnerApi;
+use common::pause;
 use common::process::cli::{FAILED, Inspect, ORPHANS_FOUND, Output, PLAN_NOT_EMPTY, Release, Takeover, say};
 use common::process::client;
 use common::process::run::Failure;
 use common::random::Random;
 use common::runtime::object::{Arrived, Kept};
+use common::runtime::trigger::Trigger;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, ListParams, PostParams};
 use kube::{Api, Client};
@@ -80,7 +82,7 @@ impl Desk {
         loop {
             let page = api.list(&params).await?;
             for object in &page.items {
-                let kept = Kept::new(object, 0);
+                let kept = Kept::new(object, Trigger::default());
                 owners.push((kept.decode()?, kept.view().0));
             }
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
@@ -99,10 +101,8 @@ impl Desk {
     fn known(&self) -> Vec<Owner> {
         self.owners.iter().map(|(_, view)| Owner::of(view, &self.settings)).collect()
     }
-    /// Everything the account shows.
     async fn found(&self) -> Result<Vec<Found>, Fault> {
-        let snapshots = self.session.snapshots(Freshness::SentAfter(self.clock.boot())).await?;
-        Ok(snapshots.iter().flat_map(|snapshot| snapshot.items.iter().map(found)).collect())
+        found(&self.session, self.clock.boot()).await
     }
     fn say<R: Row>(&self, rows: &[R]) -> Result<(), Failure> {
         say(&render(rows, self.output)?);
@@ -110,24 +110,10 @@ impl Desk {
     }
 }
 
-fn found(item: &Item) -> Found {
-    let name = match &item.attributes {
-        Attributes::Network { name, .. } | Attributes::Disk { name, .. } | Attributes::Machine { name, .. } => name,
-        Attributes::Address { label, .. } => label,
-        Attributes::Route { destination, .. } => destination,
-    };
-    Found {
-        kind: item.attributes.kind().singular(),
-        id: item.id.clone(),
-        mark: mark_of(item),
-        name: name.clone(),
-        parent: item.attributes.parent().cloned(),
-    }
-}
-
 /// What would be created, changed and deleted.
 pub async fn plan(inspect: &Inspect<SampleArgs>) -> Result<ExitCode, Failure> {
     let desk = connect(inspect).await?;
+    let clusters = pause::look(&desk.client, inspect.kube.filter().namespace.as_deref()).await;
     let mut steps = Vec::new();
     for (object, view) in &desk.owners {
         let wishes = Plan::of(&view.namespace, &view.name, &object.spec);
@@ -139,7 +125,7 @@ pub async fn plan(inspect: &Inspect<SampleArgs>) -> Result<ExitCode, Failure> {
         let place = Place::of(installation, controller, kind, &view.namespace, &view.name);
         let concern = Concern::of(view, controller, place);
         let estate = SampleEstate::new(desk.session.clone(), wishes, concern, readable(&view.namespace, &view.name));
-        let paused = view.annotations.contains_key(names::PAUSED).then(|| "paused by its annotation".to_owned());
+        let paused = pause::reason(view, &clusters);
         let preview = preview(&desk.settings, &desk.clock, &desk.random, view, paused, &estate).await;
         steps.extend(plan::steps(&full_name(view), &preview));
     }

@@ -4,7 +4,7 @@ use common::ledger::Ledger;
 use common::names;
 use common::testing::evidence::Claims;
 use common::testing::wire::Target;
-use common::testing::{Chance, Edit, Key, Object, World};
+use common::testing::{Chance, Edit, Key, Object, State, World};
 use jiff::SignedDuration;
 
 /// One act. Owners are addressed by server and key; what does not apply to the moment does nothing.
@@ -36,6 +36,8 @@ pub enum Act {
     SpoilOwnerId,
     /// Puts back what was there before it was cut or spoilt.
     Repair,
+    /// An owner that is gone is made again under its name.
+    CreateAgain,
     /// The storage of the API server loses the object.
     Lose,
     /// A backup of the object comes back: new uid, no status.
@@ -125,7 +127,7 @@ pub struct Hands {
     /// The owner on server 0.
     pub key: Key,
     controller: &'static str,
-    repair: Option<(String, Option<String>)>,
+    repair: Option<(String, String, String)>,
     /// Where the copy is, if there is one.
     pub copy: Option<(usize, Key)>,
     /// Acts that did something.
@@ -170,6 +172,15 @@ impl Hands {
         let deleting = object.as_ref().is_some_and(|o| o.view.deleting);
         match act {
             Act::Delete => self.delete(world, 0, &key),
+            Act::CreateAgain if object.is_none() => {
+                let log = |s: &mut State| {
+                    s.servers[0].log.iter().rev().find_map(|c| c.object.clone().filter(|_| c.key == key))
+                };
+                let Some(last) = world.sim.with(log) else { return false };
+                world.create_owner(0, &key.1, last.spec.clone());
+                true
+            }
+            Act::CreateAgain => false,
             Act::DeleteCopy => self.copy.clone().is_some_and(|(server, key)| self.delete(world, server, &key)),
             Act::Edit(edit) => {
                 let subject = world.subject.clone();
@@ -208,9 +219,14 @@ impl Hands {
             Act::CutLedger => self.spoil(world, &ledger, |text| text.chars().take(text.len() / 2).collect()),
             Act::NewerLedger => self.spoil(world, &ledger, |text| text.replacen("\"version\":1", "\"version\":99", 1)),
             Act::SpoilOwnerId => self.spoil(world, &owner, |text| text.to_uppercase() + "Z"),
+            // somebody who sees that it was mended already leaves it alone
             Act::Repair => match self.repair.take() {
-                Some((name, value)) => Hands::annotate(world, 0, &key, &name, value),
-                None => false,
+                Some((name, spoilt, value))
+                    if object.is_some_and(|o| o.view.annotations.get(&name) == Some(&spoilt)) =>
+                {
+                    Hands::annotate(world, 0, &key, &name, Some(value))
+                }
+                _ => false,
             },
             Act::Lose => {
                 let recorded = object.is_some_and(|o| o.view.annotations.contains_key(&ledger));
@@ -406,10 +422,11 @@ impl Hands {
         if self.repair.is_some() {
             return false;
         }
-        self.repair = Some((name.to_owned(), Some(text.clone())));
+        let spoilt = how(&text);
+        self.repair = Some((name.to_owned(), spoilt.clone(), text));
         world.sim.with(|s| s.evidence.harm.ledger = true);
         let key = self.key.clone();
-        Hands::annotate(world, 0, &key, name, Some(how(&text)))
+        Hands::annotate(world, 0, &key, name, Some(spoilt))
     }
     fn restore(&self, world: &World, name: &str, chance: Option<&mut Chance>) -> bool {
         let id = names::owner_id(self.controller);

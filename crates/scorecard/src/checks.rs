@@ -56,6 +56,8 @@ fn owners(s: &State) -> Vec<Standing> {
 /// Why a live thing that nobody has recorded may be there all the same, as the page lists it.
 fn excuse(thing: &Truth, harm: Harm, s: &State, present: &BTreeSet<OwnerId>) -> Option<&'static str> {
     let marked = thing.marks_ever().next().is_some();
+    // who lost the record of having made it, and adopts what is there, takes it for a stranger's
+    let known_as_ours = thing.marks_ever().any(|m| m.adopted.is_none());
     if harm.given_up && thing.marks_ever().any(|m| !present.contains(&m.owner)) {
         return Some("given up by take-over none");
     }
@@ -65,7 +67,7 @@ fn excuse(thing: &Truth, harm: Harm, s: &State, present: &BTreeSet<OwnerId>) -> 
     if harm.owner {
         return Some("finalizer stripped and owner deleted before it was seen");
     }
-    if harm.ledger && !marked {
+    if harm.ledger && !known_as_ours {
         return Some("ledger hurt between create and tag of a kind not markable at create");
     }
     if s.evidence.touched.contains(&thing.id) && thing.mark().is_none_or(|m| !present.contains(&m.owner)) {

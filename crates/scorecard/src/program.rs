@@ -7,6 +7,7 @@ use clap::Parser;
 use common::engine::rules::{Rule, Rulebook};
 use common::testing::Subject;
 use common::testing::bare::Bare;
+use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -75,55 +76,79 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     if let Some(replay) = &arguments.replay {
         return replay_one(arguments, &subjects, rules, replay);
     }
-    let mut good = true;
+    let mut score = Score::default();
     if !arguments.mutations_only {
         say(table::HEADS);
         for subject in &subjects {
             let bench = Bench { subject: Arc::clone(subject), rules: rules.clone(), trace: false };
-            good &= all_scenarios(arguments, &bench);
+            all_scenarios(arguments, &bench, &mut score);
         }
         if arguments.scenario.is_empty() && arguments.off.is_none() {
-            let (text, all) = table::rules(&rules);
+            let (text, silent) = table::rules(&rules);
             say(&format!("\n{text}"));
-            good &= all;
+            score.silent_rules = silent;
         }
     }
     if arguments.mutations_only || !arguments.no_mutations && arguments.off.is_none() && arguments.scenario.is_empty() {
         say(&format!("\n{}", table::MUTATION_HEADS));
         for subject in &subjects {
             let bench = Bench { subject: Arc::clone(subject), rules: Rulebook::testing(), trace: false };
-            good &= all_mutations(arguments, &bench);
+            all_mutations(arguments, &bench, &mut score);
         }
     }
-    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    say(&format!("\n{score}\n"));
+    if score.good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn all_scenarios(arguments: &Arguments, bench: &Bench) -> bool {
+/// What everything came to.
+#[derive(Debug, Default)]
+struct Score {
+    histories: u64,
+    damaged: u64,
+    silent_rules: usize,
+    mutations: usize,
+    missed: usize,
+}
+impl Score {
+    fn good(&self) -> bool {
+        self.damaged == 0 && self.silent_rules == 0 && self.missed == 0
+    }
+}
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Score { histories, damaged, silent_rules, mutations, missed } = self;
+        write!(f, "{histories} histories, {damaged} with damage, {silent_rules} rules that never fired")?;
+        if *mutations > 0 {
+            write!(f, ", {} of {mutations} mutations caught", mutations - missed)?;
+        }
+        Ok(())
+    }
+}
+
+fn all_scenarios(arguments: &Arguments, bench: &Bench, score: &mut Score) {
     let budget = if arguments.full { arguments.histories.max(100_000) } else { arguments.histories };
     let chosen = |s: &&Scenario| arguments.scenario.is_empty() || arguments.scenario.iter().any(|n| n == s.name);
-    let mut good = true;
     for scenario in scenarios::ALL.iter().filter(chosen) {
         let share = if arguments.scenario.is_empty() { budget * scenario.share / 1000 } else { budget };
         let total = (scenario.cases)(bench, share.max(1));
         let count = if arguments.full { total } else { total.min(share.max(1)) };
         eprintln!("{} {}: {count} of {total} histories", bench.subject.name(), scenario.name);
         let tally = runner::run_many(bench, scenario, total, count, &AtomicU64::new(0));
-        good &= tally.violations.is_empty();
+        score.histories += tally.histories;
+        score.damaged += tally.violations.values().map(|(count, _)| count).sum::<u64>();
         say(&table::scenario(bench.subject.name(), scenario.name, scenario.title, &tally));
     }
-    good
 }
 
-fn all_mutations(arguments: &Arguments, bench: &Bench) -> bool {
+fn all_mutations(arguments: &Arguments, bench: &Bench, score: &mut Score) {
     let chosen = |m: &&mutations::Mutation| arguments.off.as_deref().is_none_or(|name| m.rule.name() == name);
-    let mut good = true;
     for mutation in mutations::ALL.iter().filter(chosen) {
         eprintln!("{} without {}", bench.subject.name(), mutation.rule.name());
         let caught = mutations::hunt(bench, mutation, arguments.hunt);
-        good &= caught.is_some();
+        score.mutations += 1;
+        score.missed += usize::from(caught.is_none());
         say(&table::mutation(bench.subject.name(), mutation, caught.as_ref()));
     }
-    good
 }
 
 fn replay_one(arguments: &Arguments, subjects: &[Arc<dyn Subject>], rules: Rulebook, replay: &str) -> ExitCode {

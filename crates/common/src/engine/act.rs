@@ -1,6 +1,6 @@
 //! Carries out a plan: intents first, then all calls at once, then the ids.
 use super::Engine;
-use super::estate::{CreateOrder, Draft, Estate, Fault, Listing, Markable, Outcome, Thing};
+use super::estate::{CreateOrder, Draft, Estate, Fault, Listing, Markable, Outcome, Thing, add_fault};
 use super::pass::{Over, Pass};
 use super::report::Progress;
 use super::rules::Rule;
@@ -16,6 +16,8 @@ use std::time::Duration;
 /// What came of one call.
 enum Deed {
     Created(Slot, Draft, Outcome<Id>),
+    /// Too late, or no right to: nothing left this process, so nothing is learned of the token.
+    NotSent(Slot, Fault),
     Marked(Thing, Outcome<()>),
     Removed(Thing, Outcome<()>),
     Unmarked(Thing, Outcome<()>),
@@ -50,11 +52,13 @@ fn creating<'a>(
     Box::pin(async move {
         let not_after = if engine.rules.on(Rule::StartWindow) { until } else { NEVER };
         let order = CreateOrder { slot: &slot, draft: &draft, token: token.as_deref(), mark: &mark, not_after };
-        let outcome = match engine.may_act(until) {
-            Err(fault) => Outcome::Refused(fault),
-            Ok(()) => estate.create(order).await,
-        };
-        Deed::Created(slot, draft, outcome)
+        match engine.may_act(until) {
+            Err(fault) => Deed::NotSent(slot, fault),
+            Ok(()) => {
+                let outcome = estate.create(order).await;
+                Deed::Created(slot, draft, outcome)
+            }
+        }
     })
 }
 fn marking<'a>(
@@ -145,6 +149,15 @@ impl<'a> Pass<'a> {
         self.collect(owner, ledger, deeds).await
     }
 
+    /// Takes a refused intent out, unless it was renewed: then an earlier attempt may still have made something.
+    fn strike<'l>(&self, slot: &Slot, ledger: &'l mut Ledger) -> Option<&'l Record> {
+        let renewed = matches!(ledger.records.get(slot), Some(Record::Intended { attempt: 2.., .. }));
+        if !renewed || !self.engine.rules.apply(Rule::StrikeFreshOnly) {
+            ledger.records.remove(slot);
+        }
+        ledger.records.get(slot)
+    }
+
     /// Takes the replies as they come. What cannot be marked at create is stored at once and marked then; everything else
     /// is stored together at the end.
     async fn collect(
@@ -175,21 +188,22 @@ impl<'a> Pass<'a> {
                     let mark = self.mark_for(owner, &slot, None);
                     deeds.push(marking(engine, estate, Thing { slot, id }, mark, until));
                 }
+                Deed::NotSent(slot, why) => {
+                    self.strike(&slot, &mut learned);
+                    add_fault(&mut fault, why);
+                }
                 Deed::Created(slot, _, Outcome::Refused(why)) => {
-                    let renewed = matches!(learned.records.get(&slot), Some(Record::Intended { attempt: 2.., .. }));
-                    if !renewed || !engine.rules.apply(Rule::StrikeFreshOnly) {
-                        learned.records.remove(&slot);
-                    } else if let (
-                        Fault::Terminal { .. } | Fault::Denied(_),
-                        Some(Record::Intended { token: Some(token), .. }),
-                    ) = (&why, learned.records.get(&slot))
+                    let kept = self.strike(&slot, &mut learned);
+                    if let Some(Record::Intended { token: Some(token), .. }) = kept
+                        && !matches!(why, Fault::Throttled(_))
                     {
                         // the refusal says nothing about earlier attempts, but the token is of no more use
                         engine.memory.refuse(&self.view.uid, &slot, token.clone(), self.now());
                     }
-                    fault.get_or_insert(why);
+                    add_fault(&mut fault, why);
                 }
                 Deed::Marked(thing, Outcome::Done(())) => {
+                    engine.memory.retag(&self.view.uid, &thing, self.now());
                     if let Some(Record::Created { id, marked, .. }) = learned.records.get_mut(&thing.slot)
                         && *id == thing.id
                     {
@@ -200,21 +214,22 @@ impl<'a> Pass<'a> {
                     self.note(false, "Deleting", format!("{}: {}", thing.slot, thing.id));
                 }
                 Deed::Unmarked(thing, Outcome::Done(())) => {
+                    engine.memory.retag(&self.view.uid, &thing, self.now());
                     self.note(false, "Released", format!("{}: {}", thing.slot, thing.id));
                 }
                 Deed::Marked(_, Outcome::Refused(why))
                 | Deed::Removed(_, Outcome::Refused(why))
                 | Deed::Unmarked(_, Outcome::Refused(why)) => {
-                    fault.get_or_insert(why);
+                    add_fault(&mut fault, why);
                 }
                 Deed::Created(slot, _, Outcome::Unknown(why)) => {
-                    fault
-                        .get_or_insert(Fault::Transient(format!("{slot}: nobody knows whether it was created: {why}")));
+                    let message = format!("{slot}: nobody knows whether it was created: {why}");
+                    add_fault(&mut fault, Fault::Transient(message));
                 }
                 Deed::Marked(thing, Outcome::Unknown(why))
                 | Deed::Removed(thing, Outcome::Unknown(why))
                 | Deed::Unmarked(thing, Outcome::Unknown(why)) => {
-                    fault.get_or_insert(Fault::Transient(format!("{}: no reply: {why}", thing.slot)));
+                    add_fault(&mut fault, Fault::Transient(format!("{}: no reply: {why}", thing.slot)));
                 }
             }
         }

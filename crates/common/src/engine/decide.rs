@@ -224,7 +224,7 @@ impl Table<'_> {
         }
         if whose == Whose::Nobody && self.kind.markable != Markable::Never {
             let unacknowledged = matches!(record, Some(Record::Created { marked: false, .. }));
-            return if unacknowledged || sight.settled {
+            return if (unacknowledged || sight.settled) && !sight.retagged {
                 self.rules.apply(Rule::UpMarkAgain);
                 Up::Mark(id.clone())
             } else {
@@ -350,6 +350,7 @@ impl Table<'_> {
             };
         }
         match whose {
+            Whose::Ours if release && sight.retagged => Down::Wait("its mark may still show"),
             Whose::Ours if release => {
                 self.rules.apply(Rule::DownRelease);
                 Down::Unmark(id.clone())
@@ -359,6 +360,7 @@ impl Table<'_> {
                 self.rules.apply(Rule::DownDelete);
                 Down::Delete(id.clone())
             }
+            Whose::Nobody if sight.retagged && !release => Down::Wait("its mark may still come"),
             Whose::Nobody if !marked && then.is_none() && self.rules.apply(Rule::MarkOwnUntagged) => {
                 Down::Mark(id.clone())
             }

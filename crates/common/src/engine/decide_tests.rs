@@ -101,7 +101,16 @@ fn sights(record: Option<&Record>) -> Vec<Sight> {
                     for (trusted, settled) in [(true, true), (true, false), (false, true), (false, false)] {
                         let (ours, unmarked) = (ours.clone(), unmarked.clone());
                         let (foreign, recorded) = (foreign.clone(), recorded.clone());
-                        all.push(Sight { ours, unmarked, foreign, recorded, trusted, settled, refused: false });
+                        all.push(Sight {
+                            ours,
+                            unmarked,
+                            foreign,
+                            recorded,
+                            trusted,
+                            settled,
+                            retagged: false,
+                            refused: false,
+                        });
                     }
                 }
             }

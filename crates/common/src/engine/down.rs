@@ -1,6 +1,6 @@
 //! The way down: the reverse order of needs, everything asked afresh, the finalizer last.
 use super::decide::Down;
-use super::estate::{Fault, Freshness, Listing, Markable, Outcome, Thing};
+use super::estate::{Fault, Freshness, Listing, Markable, Outcome, Thing, add_fault};
 use super::pass::{Over, Pass, blocked};
 use super::report::{Progress, Standing};
 use super::rules::Rule;
@@ -8,7 +8,7 @@ use super::sight::Whose;
 use super::survey::Answers;
 use super::write::{Ended, Guard};
 use crate::identity::{MarkSeen, OwnerId, Slot};
-use crate::ledger::{Ledger, Record};
+use crate::ledger::{Ledger, Record, Removal};
 use crate::names::{self, reason};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,6 +21,13 @@ struct Plan {
     marks: Vec<Thing>,
     waits: Vec<String>,
     again: Duration,
+}
+
+/// Something that may hold a thing, in the order in which those of one rank are served: removals first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Held<'l> {
+    In(Slot),
+    Leaving(&'l Removal),
 }
 
 impl Pass<'_> {
@@ -68,24 +75,38 @@ impl Pass<'_> {
             waits: Vec::new(),
             again: self.engine.settings.timing.poll,
         };
+        let mut by_rank: Vec<(u8, Held<'_>)> = Vec::new();
         for removal in &ledger.removing {
-            let kind = self.kind(&removal.slot)?;
-            let sight = self.sight_of_removal(owner, ledger, listing, answers, removal);
-            let step = self.table(kind).take(&removal.id, true, None, removal.key.as_deref(), &sight);
-            if let Down::Forget { .. } = step {
-                plan.ledger.removing.retain(|r| r != removal);
-            }
-            self.step(&removal.slot, step, false, &mut plan);
+            by_rank.push((self.kind(&removal.slot)?.rank, Held::Leaving(removal)));
         }
-        let mut by_rank: Vec<(u8, Slot)> = Vec::new();
         for slot in self.slots(owner, ledger, listing) {
-            by_rank.push((self.kind(&slot)?.rank, slot));
+            by_rank.push((self.kind(&slot)?.rank, Held::In(slot)));
         }
         by_rank.sort_by(|a, b| b.cmp(a));
-        let mut busy: Option<u8> = (!plan.waits.is_empty() || !plan.deletes.is_empty()).then_some(u8::MAX);
-        for (rank, slot) in by_rank {
+        let mut busy: Option<u8> = None;
+        for (rank, held) in by_rank {
+            let below = busy.is_some_and(|b| b > rank);
+            let slot = match held {
+                Held::Leaving(removal) if below => {
+                    plan.waits.push(format!("{}: {} waits for what needs it", removal.slot, removal.id));
+                    continue;
+                }
+                Held::Leaving(removal) => {
+                    let sight = self.sight_of_removal(owner, ledger, listing, answers, removal);
+                    let table = self.table(self.kind(&removal.slot)?);
+                    let step = table.take(&removal.id, true, None, removal.key.as_deref(), &sight);
+                    if let Down::Forget { .. } = step {
+                        plan.ledger.removing.retain(|r| r != removal);
+                    } else {
+                        busy = Some(rank);
+                    }
+                    self.step(&removal.slot, step, false, &mut plan);
+                    continue;
+                }
+                Held::In(slot) => slot,
+            };
             let record = ledger.records.get(&slot);
-            if busy.is_some_and(|b| b > rank) {
+            if below {
                 if record.is_some() {
                     plan.waits.push(format!("{slot} waits for what needs it"));
                 }
@@ -196,6 +217,9 @@ impl Pass<'_> {
         for (thing, what, outcome) in futures::future::join_all(calls).await {
             match outcome {
                 Outcome::Done(()) => {
+                    if what != 'd' {
+                        engine.memory.retag(&self.view.uid, thing, self.now());
+                    }
                     if what == 'm'
                         && let Some(Record::Created { marked, .. }) = learned.records.get_mut(&thing.slot)
                     {
@@ -209,10 +233,10 @@ impl Pass<'_> {
                     self.note(false, word, format!("{}: {}", thing.slot, thing.id));
                 }
                 Outcome::Refused(why) => {
-                    fault.get_or_insert(why);
+                    add_fault(&mut fault, why);
                 }
                 Outcome::Unknown(why) => {
-                    fault.get_or_insert(Fault::Transient(format!("{}: no reply: {why}", thing.slot)));
+                    add_fault(&mut fault, Fault::Transient(format!("{}: no reply: {why}", thing.slot)));
                 }
             }
         }

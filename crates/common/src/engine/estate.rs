@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -213,6 +214,35 @@ pub enum Fault {
         /// For people.
         message: String,
     },
+}
+
+impl Fault {
+    /// How much it needs a person: what passes by itself must not hide what does not.
+    fn gravity(&self) -> u8 {
+        match self {
+            Fault::Transient(_) => 0,
+            Fault::Throttled(_) => 1,
+            Fault::Terminal { .. } => 2,
+            Fault::Denied(_) => 3,
+        }
+    }
+    /// The one to report of two. Calls of a wave end in any order, the report must not depend on it.
+    #[must_use]
+    pub fn graver(self, other: Fault) -> Fault {
+        match self.gravity().cmp(&other.gravity()) {
+            Ordering::Greater => self,
+            Ordering::Less => other,
+            Ordering::Equal if self.to_string() <= other.to_string() => self,
+            Ordering::Equal => other,
+        }
+    }
+}
+/// The gravest so far.
+pub(crate) fn add_fault(sofar: &mut Option<Fault>, fault: Fault) {
+    *sofar = Some(match sofar.take() {
+        Some(known) => known.graver(fault),
+        None => fault,
+    });
 }
 
 /// One cloud account as seen for one owner. Implemented by each controller; the engine decides, this only does.

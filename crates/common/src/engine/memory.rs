@@ -1,4 +1,5 @@
 //! What this process remembers of its owners: when it first saw each record, on its own boot-time clock. Lost with it.
+use super::estate::Thing;
 use super::rules::{Rule, Rulebook};
 use crate::clock::Boot;
 use crate::identity::{OwnerId, Slot};
@@ -20,6 +21,8 @@ pub(crate) struct OwnerMemory {
     refused: HashMap<Slot, String>,
     /// When each slot's thing was last adjusted: what was read before that says nothing about it.
     adjusted: HashMap<Slot, Boot>,
+    /// When the cloud last acknowledged that our mark went on or off: what it shows before that has settled says nothing.
+    retagged: HashMap<Thing, Boot>,
     /// Highest seq seen.
     pub(crate) seq: u64,
     /// The owner id.
@@ -90,6 +93,18 @@ impl Memory {
     /// Was the slot's thing adjusted at or after this moment?
     pub(crate) fn adjusted_since(&self, uid: &str, slot: &Slot, moment: Boot, now: Boot) -> bool {
         self.with(uid, now, |m| m.adjusted.get(slot).is_some_and(|at| *at >= moment))
+    }
+    /// The cloud has acknowledged that our mark went on or off this thing.
+    pub(crate) fn retag(&self, uid: &str, thing: &Thing, now: Boot) {
+        let settle = self.settle;
+        self.with(uid, now, |m| {
+            m.retagged.retain(|_, at| now < *at + settle);
+            m.retagged.insert(thing.clone(), now);
+        });
+    }
+    /// From when on the mark shown on this thing counts again.
+    pub(crate) fn mark_counts_from(&self, uid: &str, thing: &Thing, now: Boot) -> Boot {
+        self.with(uid, now, |m| m.retagged.get(thing).map_or(Boot::default(), |at| *at + self.settle))
     }
     /// The cloud refused this token for good.
     pub(crate) fn refuse(&self, uid: &str, slot: &Slot, token: String, now: Boot) {

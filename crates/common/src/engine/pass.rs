@@ -5,7 +5,7 @@ use super::owner::{OwnerApi, OwnerPatch, OwnerView};
 use super::report::{Mirror, Note, Progress, Report};
 use super::rules::Rule;
 use super::stance::{Facts, Stance, TakeOver};
-use super::write::{Change, Ended, Guard};
+use super::write::{Change, Ended, Guard, intent_differs};
 use crate::clock::Boot;
 use crate::identity::{MarkSeen, OwnerId, Place};
 use crate::ledger::{Ledger, Record, Unreadable};
@@ -146,12 +146,13 @@ impl Pass<'_> {
         self.engine.memory.of(&self.view.uid, self.now());
         let mut facts = self.facts()?;
         if facts.suspicious() {
-            let cached = (self.view.generation, self.view.deleting);
             let newest = self.api.get(&self.view.namespace, &self.view.name).await;
             let newest = newest.map_err(|e| Progress::Failed(Fault::Transient(e.to_string())))?;
             let Some(newest) = newest.filter(|v| v.uid == self.view.uid) else { return Ok(Progress::Gone) };
+            // Spec and pause were read from the cached version: a newer one that differs in them gets a pass of its own.
+            let differs = intent_differs(&self.view, &newest);
             self.view = newest;
-            if (self.view.generation, self.view.deleting) != cached {
+            if differs {
                 return Ok(Progress::Stale("a newer version of the owner is stored".to_owned()));
             }
             facts = self.facts()?;

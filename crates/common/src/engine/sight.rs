@@ -78,6 +78,8 @@ pub struct Sight {
     pub trusted: bool,
     /// "Unmarked" on the recorded id counts.
     pub settled: bool,
+    /// Our mark went on or off the recorded id, and this answer is too early to show it.
+    pub retagged: bool,
     /// The cloud refused the token of the open intent for good: it is left to settle.
     pub refused: bool,
 }
@@ -98,6 +100,7 @@ pub fn sort(
         recorded: Recorded::NoId,
         trusted: false,
         settled: false,
+        retagged: false,
         refused: false,
     };
     let leaving = |id: &str| ledger.removing.iter().any(|r: &Removal| r.slot == *slot && r.id == id);

@@ -71,7 +71,8 @@ impl Pass<'_> {
         sight.refused = self.engine.memory.refused(&self.view.uid, slot, record, self.now());
         if let Some(id) = record.and_then(Record::id) {
             let thing = Thing { slot: slot.clone(), id: id.clone() };
-            (sight.recorded, sight.settled) = self.recorded(&me, listing, answers, &thing, trusted_from);
+            (sight.recorded, sight.settled, sight.retagged) =
+                self.recorded(&me, listing, answers, &thing, trusted_from);
         }
         Ok(sight)
     }
@@ -88,7 +89,7 @@ impl Pass<'_> {
         let trusted_from = self.engine.memory.removal_trusted_from(&self.view.uid, removal, self.now());
         let thing = Thing { slot: removal.slot.clone(), id: removal.id.clone() };
         let me = self.identity(owner, ledger);
-        let (recorded, settled) = self.recorded(&me, listing, answers, &thing, trusted_from);
+        let (recorded, settled, retagged) = self.recorded(&me, listing, answers, &thing, trusted_from);
         Sight {
             ours: Vec::new(),
             unmarked: Vec::new(),
@@ -96,10 +97,12 @@ impl Pass<'_> {
             recorded,
             trusted: settled,
             settled,
+            retagged,
             refused: false,
         }
     }
 
+    /// What is known of one thing; whether that has settled; whether its mark is too new to be seen.
     fn recorded(
         &self,
         me: &Identity<'_>,
@@ -107,7 +110,7 @@ impl Pass<'_> {
         answers: &Answers,
         thing: &Thing,
         trusted_from: Boot,
-    ) -> (Recorded, bool) {
+    ) -> (Recorded, bool, bool) {
         let (sent, seen) = match answers.get(thing) {
             Some((sent, seen)) => (*sent, seen.as_ref()),
             None => (listing.sent, listing.things.iter().find(|t| shows(t, thing))),
@@ -118,7 +121,8 @@ impl Pass<'_> {
             None if settled || !self.engine.rules.apply(Rule::SettleNotFound) => Recorded::Gone,
             None => Recorded::TooEarly,
         };
-        (recorded, settled)
+        let retagged = sent < self.engine.memory.mark_counts_from(&self.view.uid, thing, self.now());
+        (recorded, settled, retagged)
     }
 }
 

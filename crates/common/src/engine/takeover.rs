@@ -112,16 +112,23 @@ impl Pass<'_> {
             self.mirror(owner, &done);
             return Ok(self.waiting("taken over", Duration::ZERO));
         }
+        // what was marked a moment ago shows its old mark until the cloud has caught up
+        let counts = |thing: &Thing| engine.memory.mark_counts_from(&self.view.uid, thing, self.now());
+        let due: Vec<&(Thing, Mark)> = old.iter().filter(|(thing, _)| listing.sent >= counts(thing)).collect();
+        if due.is_empty() {
+            return Ok(self.waiting(format!("{} things carry an old place", old.len()), engine.settings.timing.poll));
+        }
         // a guarded write just before: a stale view must not mark anything
         let done = self.write(owner, Some(&ledger), ledger.clone(), Guard::Intent, &|_, _| {}).await?;
         self.mirror(owner, &done);
         let until = listing.sent + engine.settings.timing.window;
-        for (thing, mark) in &old {
+        for (thing, mark) in due {
             if engine.may_act(until).is_err() {
                 break;
             }
             match self.estate.mark(thing, mark).await {
-                Outcome::Done(()) | Outcome::Unknown(_) => {}
+                Outcome::Done(()) => engine.memory.retag(&self.view.uid, thing, self.now()),
+                Outcome::Unknown(_) => {}
                 Outcome::Refused(fault) => return Err(Progress::Failed(fault)),
             }
         }

@@ -259,7 +259,7 @@ impl Pass<'_> {
         Ok(state == "ready")
     }
 
-    /// What is on its way out already.
+    /// What is on its way out already, the highest rank first: what still stands on something must go before it.
     fn plan_removals(
         &mut self,
         owner: OwnerId,
@@ -268,26 +268,29 @@ impl Pass<'_> {
         answers: &Answers,
         plan: &mut Plan,
     ) -> Result<(), Over> {
+        let frozen = self.paused.is_some() && self.engine.rules.apply(Rule::Pause);
+        let mut by_rank = Vec::new();
         for removal in &ledger.removing {
+            by_rank.push((self.kind(&removal.slot)?.rank, removal));
+        }
+        by_rank.sort_by(|a, b| b.cmp(a));
+        let mut busy: Option<u8> = None;
+        for (rank, removal) in by_rank {
             let kind = self.kind(&removal.slot)?;
             let sight = self.sight_of_removal(owner, ledger, listing, answers, removal);
+            let step = self.table(kind).take(&removal.id, true, None, removal.key.as_deref(), &sight);
+            if let Down::Forget { kept } = step {
+                plan.ledger.removing.retain(|r| r != removal);
+                self.keep(&removal.slot, kept);
+                continue;
+            }
             let thing = Thing { slot: removal.slot.clone(), id: removal.id.clone() };
-            let frozen = self.paused.is_some() && self.engine.rules.apply(Rule::Pause);
-            match self.table(kind).take(&removal.id, true, None, removal.key.as_deref(), &sight) {
-                Down::Forget { kept } => {
-                    plan.ledger.removing.retain(|r| r != removal);
-                    self.keep(&removal.slot, kept);
-                }
-                Down::Delete(_) if !frozen => plan.deletes.push(thing),
-                Down::Unmark(_) if !frozen => plan.unmarks.push(thing),
-                Down::Mark(_)
-                | Down::NoteUnmarked(_)
-                | Down::Clear
-                | Down::Wait(_)
-                | Down::Delete(_)
-                | Down::Unmark(_) => {
-                    plan.waits.push(format!("{}: {} is being removed", removal.slot, removal.id));
-                }
+            let below = busy.is_some_and(|b| b > rank);
+            busy = busy.max(Some(rank));
+            match step {
+                Down::Delete(_) if !frozen && !below => plan.deletes.push(thing),
+                Down::Unmark(_) if !frozen && !below => plan.unmarks.push(thing),
+                _ => plan.waits.push(format!("{}: {} is being removed", removal.slot, removal.id)),
             }
         }
         Ok(())

@@ -138,7 +138,7 @@ impl Engine {
 }
 
 /// Did anything change that an intent rests on?
-fn intent_differs(base: &OwnerView, now: &OwnerView) -> bool {
+pub(crate) fn intent_differs(base: &OwnerView, now: &OwnerView) -> bool {
     let held =
         |v: &OwnerView| (v.annotations.contains_key(names::PAUSED), v.annotations.contains_key(names::DELETE_FOR_MOVE));
     base.generation != now.generation || base.deleting != now.deleting || held(base) != held(now)

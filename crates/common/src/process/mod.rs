@@ -4,6 +4,7 @@ pub mod client;
 pub mod health;
 pub mod leader;
 pub mod metrics;
+pub mod orphans;
 pub mod owned;
 pub mod run;
 pub mod server;

@@ -1,7 +1,7 @@
 //! The objects of one kind as the watch tells them, and whether a change is worth a pass. No client.
 use super::gate::Gate;
 use super::object::{Arrived, Kept, Key};
-use super::trigger;
+use super::trigger::Trigger;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ pub enum Effect {
     New,
     /// Something that matters changed.
     Changed,
+    /// Somebody else wrote our ledger; nothing else changed.
+    Ledger,
     /// Nothing that matters changed.
     Echo,
     /// Older than what is known already: not kept.
@@ -44,11 +46,12 @@ impl Cache {
             return Effect::Stale;
         }
         let ledger = arrived.value["metadata"]["annotations"][gate.annotation()].as_str();
-        let trigger = trigger::hash(arrived, gate.own_ledger(arrived.uid(), ledger));
+        let trigger = Trigger::of(arrived, gate.annotation());
         let effect = match before {
             None => Effect::New,
-            Some((kept, _)) if kept.trigger == trigger => Effect::Echo,
-            Some(_) => Effect::Changed,
+            Some((kept, _)) if kept.trigger.rest != trigger.rest => Effect::Changed,
+            Some((kept, _)) if kept.trigger == trigger || gate.is_own(arrived.uid(), ledger) => Effect::Echo,
+            Some(_) => Effect::Ledger,
         };
         self.objects.insert(key, (Kept::new(arrived, trigger), self.round));
         effect
@@ -148,7 +151,7 @@ mod tests {
         write(&gate, "a", 4, "three").await;
         assert_eq!(cache.apply(&object("a", 3, 0, "two"), &gate), Effect::Stale, "a newer one is on its way");
         assert_eq!(cache.apply(&object("a", 4, 0, "three"), &gate), Effect::Echo);
-        assert_eq!(cache.apply(&object("a", 5, 0, "two"), &gate), Effect::Changed, "rolled back by somebody");
+        assert_eq!(cache.apply(&object("a", 5, 0, "two"), &gate), Effect::Ledger, "rolled back by somebody");
     }
 
     #[tokio::test]

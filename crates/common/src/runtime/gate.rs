@@ -14,11 +14,13 @@ pub struct Gate {
     annotation: String,
     known: Mutex<HashMap<String, Known>>,
 }
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Known {
     seen: Version,
     /// Hash of the ledger's text as this process last wrote it.
     ledger: Option<u64>,
+    /// Hash of the text on its way, or that nobody knows whether it arrived: a watch can be quicker than a reply.
+    sent: Option<u64>,
 }
 impl Gate {
     /// `annotation` carries the ledger.
@@ -32,10 +34,11 @@ impl Gate {
     pub fn is_stale(&self, uid: &str, cached: Version) -> bool {
         self.lock().get(uid).is_some_and(|k| cached < k.seen)
     }
-    /// The ledger annotation's name, if this text of it is what this process wrote last.
-    pub fn own_ledger(&self, uid: &str, text: Option<&str>) -> Option<&str> {
-        let ours = self.lock().get(uid).and_then(|k| k.ledger)?;
-        (text.map(digest) == Some(ours)).then_some(self.annotation.as_str())
+    /// Is this text of the ledger what this process wrote last, or is writing now?
+    pub fn is_own(&self, uid: &str, text: Option<&str>) -> bool {
+        let Some(known) = self.lock().get(uid).copied() else { return false };
+        let text = text.map(digest);
+        text.is_some() && (known.ledger == text || known.sent == text)
     }
     /// The ledger annotation.
     pub fn annotation(&self) -> &str {
@@ -58,11 +61,22 @@ impl Gate {
         let entry = known.entry(view.uid.clone()).or_default();
         entry.seen = entry.seen.max(Version::parse(&view.resource_version));
     }
+    fn sending(&self, uid: &str, text: &str) {
+        self.lock().entry(uid.to_owned()).or_default().sent = Some(digest(text));
+    }
+    fn not_stored(&self, uid: &str) {
+        let mut known = self.lock();
+        let Some(entry) = known.get_mut(uid) else { return };
+        entry.sent = None;
+        if *entry == Known::default() {
+            known.remove(uid);
+        }
+    }
     fn wrote(&self, view: &OwnerView) {
         self.saw(view);
         let text = view.annotations.get(&self.annotation).map(|t| digest(t));
         if let Some(entry) = self.lock().get_mut(&view.uid) {
-            entry.ledger = text;
+            (entry.ledger, entry.sent) = (text, None);
         }
     }
     /// An [`OwnerApi`] that tells this gate what it wrote and read.
@@ -92,14 +106,17 @@ impl OwnerApi for GatedApi {
         Ok(got)
     }
     async fn patch(&self, view: &OwnerView, patch: &OwnerPatch) -> Patched {
+        let ledger = patch.annotations.get(&self.gate.annotation);
+        if let Some(Some(text)) = ledger {
+            self.gate.sending(&view.uid, text);
+        }
         let patched = self.api.patch(view, patch).await;
-        if let Patched::Stored(now) = &patched {
+        match &patched {
             // Only a write that set the ledger makes its text our own.
-            if patch.annotations.contains_key(&self.gate.annotation) {
-                self.gate.wrote(now);
-            } else {
-                self.gate.saw(now);
-            }
+            Patched::Stored(now) if ledger.is_some() => self.gate.wrote(now),
+            Patched::Stored(now) => self.gate.saw(now),
+            Patched::Gone | Patched::Conflict | Patched::Refused(_) => self.gate.not_stored(&view.uid),
+            Patched::Unknown(_) => {}
         }
         patched
     }
@@ -150,9 +167,9 @@ mod tests {
         api.patch(&view("19", "before"), &patch).await;
 
         assert!(gate.is_stale("u", Version::parse("19")) && !gate.is_stale("u", Version::parse("20")));
-        assert_eq!(gate.own_ledger("u", Some("mine")), Some(LEDGER));
-        assert_eq!(gate.own_ledger("u", Some("edited")), None);
-        assert_eq!(gate.own_ledger("u", None), None, "a stripped ledger triggers a pass");
+        assert!(gate.is_own("u", Some("mine")));
+        assert!(!gate.is_own("u", Some("edited")));
+        assert!(!gate.is_own("u", None), "a stripped ledger triggers a pass");
         gate.forget("u");
         assert!(!gate.is_stale("u", Version::parse("1")) && gate.is_empty());
     }
@@ -163,7 +180,32 @@ mod tests {
         let api = gate.watching(Arc::new(Server(view("20", "theirs"))));
         api.get("n", "o").await.unwrap();
         assert!(gate.is_stale("u", Version::parse("19")));
-        assert_eq!(gate.own_ledger("u", Some("theirs")), None);
+        assert!(!gate.is_own("u", Some("theirs")));
+    }
+
+    #[tokio::test]
+    async fn a_ledger_that_arrives_before_its_reply_is_our_own() {
+        /// Looks at the gate while a write is on its way, as the watch may.
+        struct Slow(Arc<Gate>, Mutex<Option<bool>>);
+        #[async_trait]
+        impl OwnerApi for Slow {
+            async fn get(&self, _: &str, _: &str) -> Result<Option<OwnerView>, ApiUnavailable> {
+                Ok(None)
+            }
+            async fn patch(&self, _: &OwnerView, _: &OwnerPatch) -> Patched {
+                *self.1.lock().unwrap() = Some(self.0.is_own("u", Some("mine")));
+                Patched::Conflict
+            }
+            async fn patch_status(&self, _: &OwnerView, _: &[Condition], _: &Value) -> Patched {
+                Patched::Conflict
+            }
+        }
+        let gate = Arc::new(Gate::new(LEDGER));
+        let slow = Arc::new(Slow(gate.clone(), Mutex::default()));
+        let patch = OwnerPatch { annotations: [(LEDGER.to_owned(), Some("mine".to_owned()))].into(), finalizers: None };
+        gate.watching(slow.clone()).patch(&view("1", "before"), &patch).await;
+        assert_eq!(*slow.1.lock().unwrap(), Some(true));
+        assert!(!gate.is_own("u", Some("mine")) && gate.is_empty(), "it was not stored");
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 //!
 //! Text, not a tree: ten thousand objects of 4 KB cost some 40 MB this way and 150 to 250 MB as trees. It is decoded for a
 //! pass and forgotten after it, which also means that an object that does not fit its type fails its own pass and nobody's watch.
+use super::trigger::Trigger;
 use crate::engine::owner::OwnerView;
 use crate::names;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -179,15 +180,15 @@ pub struct Kept {
     pub uid: Arc<str>,
     /// Its resourceVersion.
     pub version: Version,
-    /// The hash that passes are triggered by.
-    pub trigger: u64,
+    /// What passes are triggered by.
+    pub trigger: Trigger,
     /// The Cluster it says it belongs to.
     pub cluster: Option<Arc<str>>,
     json: Arc<[u8]>,
 }
 impl Kept {
     /// Keeps what arrived.
-    pub fn new(arrived: &Arrived, trigger: u64) -> Self {
+    pub fn new(arrived: &Arrived, trigger: Trigger) -> Self {
         let cluster = arrived.value["metadata"]["labels"][names::CLUSTER_NAME].as_str().map(Into::into);
         // A tree of strings, numbers and maps with string keys always serialises.
         let json = serde_json::to_vec(&arrived.value).unwrap_or_default().into();
@@ -247,7 +248,7 @@ mod tests {
     #[test]
     fn what_nobody_reads_is_dropped_and_the_rest_kept() {
         let arrived: Arrived = serde_json::from_value(wire()).unwrap();
-        let kept = Kept::new(&arrived, 7);
+        let kept = Kept::new(&arrived, Trigger { rest: 7, ledger: 0 });
         let back: Value = kept.decode().unwrap();
         assert_eq!(back["metadata"]["managedFields"], Value::Null);
         assert_eq!(back["metadata"]["annotations"], json!({"kept": "yes"}));
@@ -274,7 +275,7 @@ mod tests {
             spec: u32,
         }
         let arrived: Arrived = serde_json::from_value(wire()).unwrap();
-        let kept = Kept::new(&arrived, 0);
+        let kept = Kept::new(&arrived, Trigger::default());
         assert!(kept.decode::<Typed>().is_err());
         let (view, status) = kept.view();
         assert_eq!((view.name.as_str(), view.generation, status), ("o", 2, json!({"phase": "up"})));
@@ -285,7 +286,7 @@ mod tests {
         let mut secret = wire();
         secret["data"] = json!({"password": "hunter2"});
         let arrived: Arrived = serde_json::from_value(secret).unwrap();
-        let shown = format!("{arrived:?} {:?}", Kept::new(&arrived, 0));
+        let shown = format!("{arrived:?} {:?}", Kept::new(&arrived, Trigger::default()));
         assert!(shown.contains("n/o") && !shown.contains("hunter2") && !shown.contains("password"), "{shown}");
     }
 

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -27,6 +27,8 @@ use tracing::{Instrument, debug, error, info, warn};
 
 /// If the cache is behind and no event comes, look again then.
 const STALE_LOOK: Duration = Duration::from_secs(5);
+/// A watch that has not told us of our own write by then is deaf: list anew.
+pub const DEAF: Duration = Duration::from_secs(30);
 /// Stuck objects are tried again this often at the least: permissions and quotas change without any event.
 const STUCK_LOOK: Duration = Duration::from_mins(1);
 /// News between the watch and the cache: small, so that a list is not held twice.
@@ -121,8 +123,10 @@ pub struct Runner<R> {
     bounds: Bounds,
     ground: Ground,
     streaks: Streaks<Key>,
-    /// Keys whose cached version was behind our own writes.
-    behind: HashSet<Key>,
+    /// Keys whose cached version is behind our own writes, and since when.
+    behind: HashMap<Key, Boot>,
+    /// The watch has kept something from us for too long.
+    deaf: bool,
     passes: JoinSet<(Key, Arc<str>, Ended)>,
 }
 
@@ -155,7 +159,8 @@ impl<R: Reconciler> Runner<R> {
             bounds,
             ground,
             streaks: Streaks::new(100_000),
-            behind: HashSet::new(),
+            behind: HashMap::new(),
+            deaf: false,
             passes: JoinSet::new(),
         }
     }
@@ -167,11 +172,12 @@ impl<R: Reconciler> Runner<R> {
     pub async fn run(mut self, source: Source, stop: CancellationToken) {
         let what = format!("first list of {}", source.resource.plural);
         self.ground.readiness.missing(&what, "not complete");
-        let (tell, mut news) = mpsc::channel(NEWS);
-        let mut watching = JoinSet::new();
-        watching.spawn(watch::watch(source, self.ground.clock.clone(), tell));
+        let (mut news, mut watching) = self.listen(&source);
         loop {
             let until = self.dispatch();
+            if self.forgive_deafness() {
+                (news, watching) = self.listen(&source);
+            }
             let clock = self.ground.clock.clone();
             let alarm = async move {
                 match until {
@@ -202,6 +208,26 @@ impl<R: Reconciler> Runner<R> {
         }
     }
 
+    /// A list and a watch of their own; dropping the set ends them.
+    fn listen(&self, source: &Source) -> (mpsc::Receiver<News>, JoinSet<()>) {
+        let (tell, news) = mpsc::channel(NEWS);
+        let mut watching = JoinSet::new();
+        watching.spawn(watch::watch(source.clone(), self.ground.clock.clone(), tell));
+        (news, watching)
+    }
+    /// True if the watch is to be started over; the new one gets as much time as the old one had.
+    fn forgive_deafness(&mut self) -> bool {
+        if !std::mem::take(&mut self.deaf) {
+            return false;
+        }
+        let now = self.ground.clock.boot();
+        self.behind.values_mut().for_each(|since| *since = now);
+        let name = self.ground.metrics.controller();
+        self.ground.metrics.watch_troubles.with_label_values(&[name]).inc();
+        warn!(objects = self.behind.len(), "the watch keeps our own writes from us: listing anew");
+        true
+    }
+
     fn heard(&mut self, news: News, what: &str) {
         let shared = self.shared.clone();
         let mut cache = shared.cache.write().unwrap_or_else(PoisonError::into_inner);
@@ -214,8 +240,10 @@ impl<R: Reconciler> Runner<R> {
                 match effect {
                     // A first list is not urgent: what changes meanwhile goes first.
                     Effect::New => shared.enqueue(&key, Why::Due),
-                    Effect::Changed => shared.enqueue(&key, Why::Changed),
-                    Effect::Echo if self.behind.contains(&key) => shared.enqueue(&key, Why::Due),
+                    // Two processes that fail on one object would wake each other for ever by their ledger writes.
+                    Effect::Ledger if self.streaks.is_failing(&key) => {}
+                    Effect::Changed | Effect::Ledger => shared.enqueue(&key, Why::Changed),
+                    Effect::Echo if self.behind.contains_key(&key) => shared.enqueue(&key, Why::Due),
                     Effect::Echo | Effect::Stale => {}
                 }
             }
@@ -274,7 +302,8 @@ impl<R: Reconciler> Runner<R> {
             };
             if self.shared.gate.is_stale(&kept.uid, kept.version) {
                 self.ground.metrics.stale_skips.with_label_values(&[name]).inc();
-                self.behind.insert(key.clone());
+                let since = *self.behind.entry(key.clone()).or_insert(now);
+                self.deaf |= now.since(since) > DEAF;
                 self.shared.queue().done(&key, Some(now + STALE_LOOK), now);
                 continue;
             }

@@ -226,3 +226,62 @@ async fn no_pass_runs_on_a_cache_that_is_behind_until_it_has_caught_up() {
     runner.dispatch();
     assert_eq!((runner.passes.len(), skips()), (1, 1));
 }
+
+/// Answers each list with the next reply; watches say nothing for ever.
+fn deaf(lists: Vec<(u16, Value)>) -> (Client, Arc<AtomicU32>) {
+    let listed = Arc::new(AtomicU32::new(0));
+    let count = listed.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let watching = request.uri().query().unwrap_or_default().contains("watch=true");
+        let n = if watching { 0 } else { count.fetch_add(1, Ordering::SeqCst) as usize };
+        let (code, body) = lists[n.min(lists.len() - 1)].clone();
+        async move {
+            if watching {
+                std::future::pending::<()>().await;
+            }
+            let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap();
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    (Client::new(service, "default"), listed)
+}
+/// Time as the test runtime has it: it jumps to the next alarm when nobody has anything to do.
+struct Jumping(tokio::time::Instant);
+impl crate::clock::Clock for Jumping {
+    fn boot(&self) -> Boot {
+        Boot(self.0.elapsed())
+    }
+    fn wall(&self) -> jiff::Timestamp {
+        jiff::Timestamp::UNIX_EPOCH
+    }
+    #[allow(clippy::disallowed_methods)] // a clock of its own
+    fn sleep_until(&self, until: Boot) -> futures::future::BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(until.since(self.boot())))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_keeps_our_own_write_from_us_is_started_over() {
+    // Given an object that had its pass, an API server whose watch says nothing,
+    let (notebook, ground) =
+        (Arc::new(Notebook::default()), Ground { clock: Arc::new(Jumping(tokio::time::Instant::now())), ..ground() });
+    let gate = Arc::new(Gate::new("custody.dev/sample-ledger"));
+    let lists = vec![list(&[item("a", 1, &json!({"size": 1}))]), list(&[item("a", 9, &json!({"size": 2}))])];
+    let (client, listed) = deaf(lists);
+    let stop = CancellationToken::new();
+    let runner = Runner::new(notebook.clone(), gate.clone(), bounds(), ground.clone());
+    let handle = runner.handle();
+    let running = tokio::spawn(runner.run(source(client), stop.clone()));
+    notebook.until("a size 1").await;
+
+    // when this process knows a newer version and the watch does not tell it,
+    let newest = OwnerView { uid: "a".into(), resource_version: "9".into(), ..OwnerView::default() };
+    gate.watching(Arc::new(Newest(newest))).get("n", "a").await.unwrap();
+    handle.enqueue(&Key::new("n", "a"));
+
+    // then the list is asked for once more, and the pass runs on what it shows.
+    notebook.until("a size 2").await;
+    stop.cancel();
+    running.await.unwrap();
+    assert_eq!(listed.load(Ordering::SeqCst), 2);
+}

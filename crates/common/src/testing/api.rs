@@ -74,7 +74,12 @@ impl OwnerApi for SimApi {
         let label = || format!("api patch {} at rv {}", view.name, view.resource_version);
         let label = label();
         let effect = move |s: &mut State| {
+            let before =
+                s.servers.get(server).and_then(|x| x.get(&(view.namespace.clone(), view.name.clone())).cloned());
             let answer = s.servers.get_mut(server).map_or(Patched::Gone, |x| x.patch(&view, &patch));
+            if let (Some(before), Patched::Stored(after)) = (before, &answer) {
+                s.judge_finalizers(&before.view, after);
+            }
             stored(s, "metadata", &answer);
             answer
         };

@@ -3,6 +3,7 @@ use super::calendar::Millis;
 use super::cloud::{Deed, Truth};
 use super::server::{Key, Server};
 use super::sim::{State, date_of};
+use crate::engine::owner::OwnerView;
 use crate::identity::{Mark, MarkSeen, OwnerId, Place, Then};
 use crate::ledger::{Id, Ledger, Record};
 use crate::names;
@@ -138,6 +139,19 @@ impl State {
                 }
             }
             Deed::Tagged(_) | Deed::Changed(_) => self.evidence.changes += 1,
+        }
+    }
+    /// The finalizer goes only from an owner whose ledger is empty.
+    pub(super) fn judge_finalizers(&mut self, before: &OwnerView, after: &OwnerView) {
+        let finalizer = names::finalizer(self.evidence.controller);
+        let had = |view: &OwnerView| view.finalizers.contains(&finalizer);
+        if !had(before) || had(after) {
+            return;
+        }
+        let ledger = before.annotations.get(&names::ledger(self.evidence.controller));
+        let holds = |l: Ledger| !l.records.is_empty() || !l.removing.is_empty();
+        if ledger.and_then(|text| Ledger::parse(text).ok()).is_some_and(holds) {
+            self.evidence.violations.insert("finalizer taken off an owner that still has something".into());
         }
     }
     fn judge_create(&mut self, new: &Truth) {

@@ -89,6 +89,9 @@ impl Process {
             }
             work.uid.clone_from(&object.view.uid);
         }
+        if !self.controller.heeds(object) {
+            return;
+        }
         let trigger = Some(self.controller.trigger(object));
         if work.trigger != trigger {
             work.trigger = trigger;
@@ -153,6 +156,7 @@ impl Process {
         let uid = std::mem::take(&mut pass.uid);
         work.pass = None;
         let here = work.uid == uid && work.trigger.is_some();
+        let due = here || work.again && work.trigger.is_some();
         let asked = visit.again.map(millis);
         let hasty = if self.haste > 0 { Some(order.below(self.haste)) } else { None };
         let after = match (asked, hasty) {
@@ -165,7 +169,7 @@ impl Process {
             s.evidence.kept.extend(visit.report.kept.iter().map(|t| t.id.clone()));
             let now = s.now();
             s.say(|| format!("p{} pass over {}: {}", self.id, key.1, told(&visit.report)));
-            if let (Some(after), true) = (after, here) {
+            if let (Some(after), true) = (after, due) {
                 work.due = Some(now + after);
                 s.book_signal(after, Signal::Look(self.id));
             }

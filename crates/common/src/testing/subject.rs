@@ -3,7 +3,7 @@ use super::calendar::Millis;
 use super::chance::Chance;
 use super::cloud::{Lags, SimCloud, SimTransport, Twin};
 use super::server::Object;
-use super::sim::Sim;
+use super::sim::{ProcessId, Sim};
 use crate::clock::SharedClock;
 use crate::engine::Timing;
 use crate::engine::fence::Fence;
@@ -50,6 +50,8 @@ pub enum Edit {
 pub struct Surroundings {
     /// The world, for subjects that call a cloud of their own over the wire.
     pub sim: Sim,
+    /// Its number in that world.
+    pub process: ProcessId,
     /// Its clocks.
     pub clock: SharedClock,
     /// Its chance.
@@ -82,6 +84,10 @@ pub trait Controller: Send + Sync {
     async fn reconcile(&self, object: &Object) -> Visit;
     /// The object is gone from the cache.
     fn forget(&self, uid: &str);
+    /// Is this version new enough to be taken in? Only those can wake a pass.
+    fn heeds(&self, _object: &Object) -> bool {
+        true
+    }
     /// What of an object wakes a pass: a change of this does, anything else does not.
     fn trigger(&self, object: &Object) -> u64;
 }

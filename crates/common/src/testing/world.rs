@@ -101,6 +101,7 @@ impl World {
         });
         let surroundings = Surroundings {
             sim: self.sim.clone(),
+            process: id,
             clock: Arc::new(SimClock::new(self.sim.clone(), id)),
             random: Arc::new(Random::seeded(random)),
             fence: Arc::new(Open),
@@ -204,11 +205,17 @@ impl World {
                     }
                     Signal::Freeze(id, lasts) => self.freeze(id, lasts),
                     Signal::StartStale(stale) => self.start_stale(stale),
-                    Signal::Look(id) | Signal::Thaw(id) => {
-                        if let Some(p) = self.processes.iter_mut().find(|p| p.id == id) {
+                    Signal::Look(id) => {
+                        let asleep = self.sim.with(|s| s.processes.get(id).is_some_and(|p| p.frozen_until > s.now()));
+                        if let Some(p) = self.processes.iter_mut().find(|p| p.id == id && !asleep) {
                             p.look(&self.sim);
                         }
                     }
+                    // What was going on goes on before anything is heard of what happened meanwhile.
+                    Signal::Thaw(id) => self.sim.with(|s| {
+                        let late = s.chance.below(200);
+                        s.book_signal(late, Signal::Look(id));
+                    }),
                 }
             }
             let now = self.sim.now();

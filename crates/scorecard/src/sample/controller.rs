@@ -3,6 +3,7 @@ use super::cloud::{ACCOUNTS, EmulatedSample};
 use super::spec;
 use async_trait::async_trait;
 use common::backoff;
+use common::clock::Boot;
 use common::engine::owner::OwnerApi;
 use common::engine::report::{Progress, Report};
 use common::engine::{Engine, Settings, Timing};
@@ -14,7 +15,8 @@ use common::peer::Guard;
 use common::runtime::gate::{Gate, GatedApi};
 use common::runtime::next::Next;
 use common::runtime::object::{Arrived, Version};
-use common::runtime::trigger;
+use common::runtime::runner::DEAF;
+use common::runtime::trigger::Trigger;
 use common::testing::{
     Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety, Visit,
 };
@@ -54,6 +56,8 @@ struct SampleProcess {
     api: GatedApi,
     surroundings: Surroundings,
     failures: Mutex<BTreeMap<String, u32>>,
+    /// Since when the cache is behind our own writes, by uid.
+    since: Mutex<BTreeMap<String, Boot>>,
 }
 
 fn read(spec: &Value) -> SampleOwnerSpec {
@@ -150,6 +154,7 @@ impl Subject for Sample {
             gate,
             surroundings,
             failures: Mutex::default(),
+            since: Mutex::default(),
         })
     }
     fn wanted(&self, value: &Value) -> Vec<String> {
@@ -188,6 +193,16 @@ impl Subject for Sample {
 }
 
 impl SampleProcess {
+    /// As the runner does: a watch that keeps our own writes from us for too long is started over.
+    fn behind(&self, uid: &str) {
+        let now = self.surroundings.clock.boot();
+        let mut known = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = known.entry(uid.to_owned()).or_insert(now);
+        if now.since(*since) > DEAF {
+            *since = now;
+            self.surroundings.sim.with(|s| s.relist(self.surroundings.process));
+        }
+    }
     fn again(&self, uid: &str, report: &Report) -> Option<Duration> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let next = Next::from(report);
@@ -209,7 +224,8 @@ impl SampleProcess {
 #[async_trait]
 impl Controller for SampleProcess {
     async fn reconcile(&self, object: &Object) -> Visit {
-        if self.gate.is_stale(&object.view.uid, Version::parse(&object.view.resource_version)) {
+        if !self.heeds(object) {
+            self.behind(&object.view.uid);
             let progress = Progress::Stale("the cache is behind".into());
             let report = Report {
                 progress,
@@ -222,6 +238,7 @@ impl Controller for SampleProcess {
             };
             return Visit { again: Some(STALE), report };
         }
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).remove(&object.view.uid);
         let spec = read(&object.spec);
         let status = Value::Object(object.fields.clone());
         let subject = Owned { view: &object.view, spec: &spec, status: Some(&status) };
@@ -235,10 +252,14 @@ impl Controller for SampleProcess {
         self.gate.forget(uid);
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
+    fn heeds(&self, object: &Object) -> bool {
+        !self.gate.is_stale(&object.view.uid, Version::parse(&object.view.resource_version))
+    }
     fn trigger(&self, object: &Object) -> u64 {
         let view = &object.view;
         let ledger = view.annotations.get(self.gate.annotation()).map(String::as_str);
-        let own = self.gate.own_ledger(&view.uid, ledger);
+        let own = self.gate.is_own(&view.uid, ledger);
+        let failing = self.failures.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&view.uid);
         let deleted = view.deleting.then_some("2027-01-15T08:00:00Z");
         let mut metadata = Map::new();
         metadata.insert("uid".into(), json!(view.uid));
@@ -247,6 +268,8 @@ impl Controller for SampleProcess {
         metadata.insert("finalizers".into(), json!(view.finalizers));
         metadata.insert("deletionTimestamp".into(), json!(deleted));
         let arrived: Result<Arrived, _> = serde_json::from_value(json!({"metadata": metadata, "spec": object.spec}));
-        arrived.map_or(0, |arrived| trigger::hash(&arrived, own))
+        let trigger =
+            arrived.map_or_else(|_| Trigger::default(), |arrived| Trigger::of(&arrived, self.gate.annotation()));
+        if own || failing { trigger.rest } else { trigger.rest ^ trigger.ledger }
     }
 }

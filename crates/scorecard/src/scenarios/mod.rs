@@ -4,6 +4,7 @@ pub mod counts;
 pub mod crashes;
 pub mod denials;
 pub mod lifetime;
+pub mod sleepers;
 pub mod storm;
 pub mod strangers;
 pub mod upheaval;
@@ -91,6 +92,13 @@ pub const ALL: &[Scenario] = &[
         cases: abandoned::planted_cases,
         run: abandoned::planted_run,
         share: 5,
+    },
+    Scenario {
+        name: "sleep",
+        title: "asleep at every call, the name used again",
+        cases: sleepers::cases,
+        run: sleepers::run,
+        share: 10,
     },
     Scenario {
         name: "core",

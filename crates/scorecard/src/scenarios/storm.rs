@@ -121,6 +121,10 @@ fn draw_script(force: Force, shared: bool, chance: &mut Chance) -> Script {
     }
     if force != Force::Moves && chance.one_in(2) {
         script.acts.push(Act::Delete);
+        // under the same name, while a frozen process may still be busy with the one before
+        if force == Force::TwoLeaders && chance.one_in(2) {
+            script.acts.extend([Act::CreateAgain; 3]);
+        }
     }
     script
 }

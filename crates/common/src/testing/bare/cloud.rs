@@ -1,7 +1,7 @@
 //! The bare cloud: late listings, late marks, slow deletes, tokens. Knows the truth for the checks.
 use super::kind_of;
 use crate::engine::estate::{Draft, Fault, Kind, Markable, Phase, Sighting, hash_params};
-use crate::identity::{Mark, MarkSeen};
+use crate::identity::{Mark, MarkSeen, Slot};
 use crate::ledger::Id;
 use crate::names::reason;
 use crate::operator::Found;
@@ -11,11 +11,13 @@ use crate::testing::cloud::{Deed, Lags, SimCloud, Truth, Twin};
 use crate::testing::sim::date_of;
 use crate::transport::{Request, Response};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
 struct Thing {
     id: Id,
+    /// The account it lives in: credentials of another one do not see it.
+    account: String,
     kind: &'static Kind,
     key: String,
     params: Value,
@@ -66,7 +68,10 @@ pub struct BareCloud {
     lags: Lags,
     denied: BTreeSet<String>,
     refusals: u64,
+    /// Of credentials handed out now.
     account: String,
+    /// Of the credentials that the present call is made with.
+    caller: String,
     fail_builds: bool,
     quota: Option<usize>,
 }
@@ -92,6 +97,7 @@ impl BareCloud {
             denied: BTreeSet::new(),
             refusals: 0,
             account: "acct-1".into(),
+            caller: "acct-1".into(),
             fail_builds: false,
             quota: None,
         }
@@ -113,16 +119,29 @@ impl BareCloud {
         }
         Ok(())
     }
+    /// The calls that follow are made with credentials of this account.
+    pub(super) fn called_by(&mut self, account: &str) {
+        account.clone_into(&mut self.caller);
+    }
     pub(super) fn whoami(&self) -> String {
-        self.account.clone()
+        self.caller.clone()
+    }
+    fn shows(&self, thing: &Thing) -> bool {
+        thing.account == self.caller
     }
     /// Everything that shows, with its readable tag.
     pub(super) fn list(&self, now: Millis) -> Vec<(Sighting, Option<String>)> {
         let seen = |t: &&Thing| now >= t.listed_from && (!t.gone(now) || now < t.ghost_until);
-        self.things.iter().filter(seen).map(|t| (t.sighting(now), t.readable.clone())).collect()
+        self.things
+            .iter()
+            .filter(|t| self.shows(t))
+            .filter(seen)
+            .map(|t| (t.sighting(now), t.readable.clone()))
+            .collect()
     }
     pub(super) fn get(&self, now: Millis, id: &str) -> Option<Sighting> {
-        self.things.iter().find(|t| t.id == id && now >= t.got_from && !t.gone(now)).map(|t| t.sighting(now))
+        let seen = |t: &&Thing| t.id == id && self.shows(t) && now >= t.got_from && !t.gone(now);
+        self.things.iter().find(seen).map(|t| t.sighting(now))
     }
     pub(super) fn create(&mut self, now: Millis, wanted: Wanted) -> Result<Id, Fault> {
         self.may(wanted.kind.name, "create")?;
@@ -132,14 +151,14 @@ impl BareCloud {
     fn make(&mut self, now: Millis, wanted: Wanted, by_controller: bool) -> Result<Id, Fault> {
         let no = |message: &str| Err(Fault::Terminal { reason: reason::INVALID_REQUEST, message: message.into() });
         let Wanted { kind, draft, token, mark, readable } = wanted;
-        if let Some(old) = self.things.iter().find(|t| token.is_some() && t.token == token) {
+        if let Some(old) = self.things.iter().find(|t| token.is_some() && t.token == token && self.shows(t)) {
             return match () {
                 () if old.params != draft.params || old.key != draft.key => no("token used with other parameters"),
                 () if old.gone(now) => no("what this token made is gone"),
                 () => Ok(old.id.clone()),
             };
         }
-        let alive = |t: &&Thing| t.kind == kind && !t.gone(now);
+        let alive = |t: &&Thing| t.kind == kind && self.shows(t) && !t.gone(now);
         if self.quota.is_some_and(|most| self.things.iter().filter(alive).count() >= most) {
             return no("quota exceeded");
         }
@@ -156,6 +175,7 @@ impl BareCloud {
         }
         self.things.push(Thing {
             id: id.clone(),
+            account: self.caller.clone(),
             kind,
             key: draft.key,
             params: draft.params,
@@ -181,6 +201,9 @@ impl BareCloud {
         if kind.markable == Markable::Never {
             return Err(Fault::Terminal { reason: reason::INVALID_REQUEST, message: "takes no tags".into() });
         }
+        if !self.things.iter().any(|t| t.id == id && self.shows(t)) {
+            return Ok(false);
+        }
         self.deeds.push(Deed::Tagged(id.into()));
         Ok(self.set_mark(now, id, mark))
     }
@@ -193,7 +216,7 @@ impl BareCloud {
     }
     pub(super) fn delete(&mut self, now: Millis, kind: &Kind, id: &str) -> Result<(), Fault> {
         self.may(kind.name, "delete")?;
-        if self.end(now, id) {
+        if self.things.iter().any(|t| t.id == id && self.shows(t)) && self.end(now, id) {
             self.deeds.push(Deed::Deleted(id.into()));
         }
         Ok(())
@@ -204,6 +227,15 @@ impl BareCloud {
         thing.gone_at = Some(now + takes);
         thing.ghost_until = now + takes + ghost;
         true
+    }
+    /// Live things that people know by this readable tag: slot and id.
+    pub(super) fn slots(&self, readable: &str) -> BTreeMap<Slot, Id> {
+        let ours = self.things.iter().filter(|t| t.gone_at.is_none() && t.readable.as_deref() == Some(readable));
+        let slot = |t: &Thing| match t.marks.last() {
+            Some((_, _, MarkSeen::Whole(mark))) => Some(mark.slot.clone()),
+            _ => None,
+        };
+        ours.filter_map(|t| Some((slot(t)?, t.id.clone()))).collect()
     }
     /// Everything alive, for an audit.
     pub(super) fn found(&self) -> Vec<Found> {

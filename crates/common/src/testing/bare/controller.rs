@@ -50,6 +50,8 @@ struct BareController {
     engine: Engine,
     shared: Arc<Shared>,
     failures: Mutex<HashMap<String, u32>>,
+    /// Of the credentials this process started with.
+    account: String,
 }
 
 impl Subject for Bare {
@@ -89,8 +91,10 @@ impl Subject for Bare {
         *value = spec.to_value();
         referred
     }
-    fn twins(&self, _name: &str, value: &Value, _cloud: &dyn SimCloud) -> Vec<Twin> {
-        spec::Spec::read(value).twins()
+    fn twins(&self, name: &str, value: &Value, cloud: &dyn SimCloud) -> Vec<Twin> {
+        let cloud: &dyn std::any::Any = cloud;
+        let ids = cloud.downcast_ref::<BareCloud>().map(|cloud| cloud.slots(name)).unwrap_or_default();
+        spec::Spec::read(value).twins(&ids)
     }
     fn permissions(&self) -> Vec<String> {
         let verbs = ["create", "tag", "delete"];
@@ -112,7 +116,8 @@ impl Subject for Bare {
             surroundings.rules.clone(),
         );
         let (timing, shared, failures) = (self.timing, Arc::default(), Mutex::default());
-        Arc::new(BareController { surroundings, timing, engine, shared, failures })
+        let account = surroundings.sim.with(|s| s.cloud.current_account());
+        Arc::new(BareController { surroundings, timing, engine, shared, failures, account })
     }
     fn wanted(&self, value: &Value) -> Vec<String> {
         spec::Spec::read(value).pieces.iter().map(|p| p.slot.to_string()).collect()
@@ -174,6 +179,7 @@ impl Controller for BareController {
             interval: self.timing.poll,
             spec: spec::Spec::read(&object.spec),
             shared: Arc::clone(&self.shared),
+            account: self.account.clone(),
         };
         let api = self.surroundings.api.as_ref();
         let paused = object.view.annotations.contains_key(names::PAUSED).then(|| "annotation".to_owned());

@@ -39,12 +39,17 @@ pub(super) struct BareEstate {
     pub(super) interval: Duration,
     pub(super) spec: Spec,
     pub(super) shared: Arc<Shared>,
+    /// Of this process's credentials.
+    pub(super) account: String,
 }
 
-fn on<R>(s: &mut State, act: impl FnOnce(&mut BareCloud, Millis) -> R) -> Option<R> {
+fn on<R>(s: &mut State, account: &str, act: impl FnOnce(&mut BareCloud, Millis) -> R) -> Option<R> {
     let now = s.now();
     let cloud: &mut dyn Any = s.cloud.as_mut();
-    let done = cloud.downcast_mut::<BareCloud>().map(|cloud| act(cloud, now));
+    let done = cloud.downcast_mut::<BareCloud>().map(|cloud| {
+        cloud.called_by(account);
+        act(cloud, now)
+    });
     s.judge_deeds();
     done
 }
@@ -75,10 +80,10 @@ impl BareEstate {
         Call { target: Target::Cloud, writes, timeout: millis(self.call) }
     }
     async fn fetch(&self) -> Result<Arc<Snapshot>, Fault> {
-        let sent = self.clock.boot();
+        let (sent, account) = (self.clock.boot(), self.account.clone());
         let effect = move |s: &mut State| {
             let date = s.date();
-            on(s, |cloud, now| (date, cloud.list(now)))
+            on(s, &account, |cloud, now| (date, cloud.list(now)))
         };
         let (date, things) = read(self.sim.call(self.call(false), || "cloud list".into(), effect).await)?;
         // whole seconds, as a Date header has
@@ -108,7 +113,8 @@ impl Estate for BareEstate {
         {
             return Ok(scope);
         }
-        let effect = |s: &mut State| on(s, |cloud, _| cloud.whoami());
+        let account = self.account.clone();
+        let effect = move |s: &mut State| on(s, &account, |cloud, _| cloud.whoami());
         let scope = read(self.sim.call(self.call(false), || "cloud whoami".into(), effect).await)?;
         *self.shared.scope.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, scope.clone()));
         Ok(scope)
@@ -130,8 +136,8 @@ impl Estate for BareEstate {
         Ok(Listing { sent: snapshot.sent, date: snapshot.date, things: snapshot.things.iter().map(show).collect() })
     }
     async fn get(&self, thing: &Thing) -> Result<Option<Sighting>, Fault> {
-        let id = thing.id.clone();
-        let effect = move |s: &mut State| on(s, |cloud, now| cloud.get(now, &id));
+        let (id, account) = (thing.id.clone(), self.account.clone());
+        let effect = move |s: &mut State| on(s, &account, |cloud, now| cloud.get(now, &id));
         read(self.sim.call(self.call(false), || format!("cloud get {}", thing.id), effect).await)
     }
     async fn create(&self, order: CreateOrder<'_>) -> Outcome<Id> {
@@ -150,8 +156,9 @@ impl Estate for BareEstate {
             readable: (kind.markable == Markable::AtCreate).then(|| self.spec.name.clone()),
         };
         let label = || format!("cloud create {} token {:?}", order.slot, order.token);
+        let account = self.account.clone();
         let effect = move |s: &mut State| {
-            let made = on(s, |cloud, now| cloud.create(now, wanted));
+            let made = on(s, &account, |cloud, now| cloud.create(now, wanted));
             s.say(|| format!("  cloud: create -> {made:?}"));
             made
         };
@@ -165,9 +172,9 @@ impl Estate for BareEstate {
     }
     async fn delete(&self, thing: &Thing) -> Outcome<()> {
         let Some(kind) = kind_of(thing.slot.kind()) else { return Outcome::Done(()) };
-        let id = thing.id.clone();
+        let (id, account) = (thing.id.clone(), self.account.clone());
         let effect = move |s: &mut State| {
-            let done = on(s, |cloud, now| cloud.delete(now, kind, &id));
+            let done = on(s, &account, |cloud, now| cloud.delete(now, kind, &id));
             s.say(|| format!("  cloud: delete {id} -> {done:?}"));
             done
         };
@@ -180,9 +187,9 @@ impl BareEstate {
         let Some(kind) = kind_of(thing.slot.kind()) else { return Outcome::Done(()) };
         let id = thing.id.clone();
         let label = || format!("cloud tag {} {}", thing.id, if mark.is_some() { "on" } else { "off" });
-        let label = label();
+        let (label, account) = (label(), self.account.clone());
         let effect = move |s: &mut State| {
-            let done = on(s, |cloud, now| cloud.tag(now, kind, &id, mark.as_ref()));
+            let done = on(s, &account, |cloud, now| cloud.tag(now, kind, &id, mark.as_ref()));
             s.say(|| format!("  cloud: tag {id} -> {done:?}"));
             done
         };

@@ -13,7 +13,7 @@ use crate::engine::estate::{Kind, Markable, WhenFailed, WhenGone};
 pub const NET: &str = "net";
 /// Marked at create, takes no token.
 pub const DISK: &str = "disk";
-/// Marked by a call of its own; its key is unique.
+/// Marked by a call of its own; others may have the same key.
 pub const ADDR: &str = "addr";
 /// Never marked; its key is unique.
 pub const ROUTE: &str = "route";
@@ -24,7 +24,7 @@ pub const BOX: &str = "box";
 pub static KINDS: [Kind; 5] = [
     kind(NET, 0, Markable::AtCreate, true, false, WhenFailed::Refuse),
     kind(DISK, 1, Markable::AtCreate, false, false, WhenFailed::Refuse),
-    kind(ADDR, 2, Markable::Later, false, true, WhenFailed::Refuse),
+    kind(ADDR, 2, Markable::Later, false, false, WhenFailed::Refuse),
     kind(ROUTE, 2, Markable::Never, false, true, WhenFailed::Refuse),
     kind(BOX, 3, Markable::AtCreate, true, false, WhenFailed::Replace),
 ];

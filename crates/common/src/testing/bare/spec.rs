@@ -53,13 +53,14 @@ impl Spec {
             })
             .collect()
     }
-    pub(super) fn twins(&self) -> Vec<Twin> {
+    /// What a stranger might make in the way of a piece: equal, or of another size; on what the piece stands on, if that is
+    /// there.
+    pub(super) fn twins(&self, ids: &Ids) -> Vec<Twin> {
         let mut twins = Vec::new();
         for p in &self.pieces {
-            for (size, readable) in [(p.size, None), (p.size + 7, None)] {
-                let params = json!({
-                    "key": self.key(&p.slot), "params": {"size": size, "on": []}, "readable": readable as Option<String>
-                });
+            let on: Vec<&String> = p.needs.iter().filter_map(|n| ids.get(n)).collect();
+            for size in [p.size, p.size + 7] {
+                let params = json!({"key": self.key(&p.slot), "params": {"size": size, "on": on}});
                 twins.push(Twin { kind: p.slot.kind().into(), params });
             }
         }
