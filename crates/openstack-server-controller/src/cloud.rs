@@ -221,14 +221,12 @@ impl Item {
             Item::FloatingIp(it) => format!("address {}", it.address),
         }
     }
-    /// What it says of its owner: in metadata, in tags of the form `key=value`, or in words of its description.
+    /// What it says of its owner: in metadata, or in words of its description.
     pub fn mark(&self) -> MarkSeen {
         let pairs: Vec<(&str, &str)> = match self {
             Item::Server(it) => it.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
             Item::Volume(it) => it.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
-            Item::Port(it) => {
-                it.tags.iter().filter_map(|tag| tag.split_once('=')).chain(words(&it.description)).collect()
-            }
+            Item::Port(it) => words(&it.description).collect(),
             Item::Trunk(it) => words(&it.description).collect(),
             Item::FloatingIp(it) => words(&it.description).collect(),
         };
@@ -267,13 +265,6 @@ pub fn describe(description: &str, mark: &Pairs) -> String {
     }).collect();
     format!("{own} {mark}").trim().to_owned()
 }
-/// Tags with these of a mark in place of any others.
-pub fn retag(tags: &BTreeSet<String>, mark: &Pairs) -> BTreeSet<String> {
-    let foreign = |tag: &&String| tag.split_once('=').is_none_or(|(key, _)| !KEYS.all().contains(&key));
-    let marks = mark.iter().map(|(key, value)| format!("{key}={value}"));
-    tags.iter().filter(foreign).cloned().chain(marks).collect()
-}
-
 /// All things of a kind.
 #[derive(Clone, Debug)]
 pub struct Inventory {
@@ -344,12 +335,6 @@ pub type Query = Vec<(&'static str, String)>;
 
 /// What Neutron can do beyond the beginning.
 pub type Extensions = BTreeSet<String>;
-/// Tags can be given in the create call of a port: the name of the extension changed over time.
-const TAGS_AT_CREATE: [&str; 2] = ["tag-creation", "tag-ports-during-bulk-creation"];
-/// Can tags be given in the create call of a port?
-pub fn tags_at_create(extensions: &Extensions) -> bool {
-    TAGS_AT_CREATE.iter().any(|alias| extensions.contains(*alias))
-}
 /// Things have tags.
 pub const TAGS: &str = "standard-attr-tag";
 /// Ports can be trunks.
@@ -378,7 +363,7 @@ pub trait Cloud: Send + Sync {
     async fn create(&self, kind: Kind, body: &Value, mark: &Pairs, not_after: Boot) -> Outcome<Made>;
     /// Puts these words of a mark on, in place of any others of ours.
     async fn mark(&self, kind: Kind, id: &str, mark: &Pairs) -> Outcome<()>;
-    /// Sets all tags of a port or trunk; those of our marks are kept.
+    /// Sets all tags of a port or trunk.
     async fn set_tags(&self, kind: Kind, id: &str, tags: &BTreeSet<String>) -> Outcome<()>;
     /// Deletes. What is not there is done.
     async fn delete(&self, kind: Kind, id: &str) -> Outcome<()>;
@@ -409,10 +394,8 @@ mod tests {
     #[test]
     fn every_carrier_gives_the_mark_back_among_other_words() {
         let pairs = mark().to_tags(&KEYS);
-        let port = Port { tags: retag(&BTreeSet::from(["team=x".into(), "blue".into()]), &pairs), ..Port::default() };
         let described = describe("the first port", &pairs);
         let things = [
-            Item::Port(port),
             Item::Port(Port { description: described.clone(), ..Port::default() }),
             Item::Trunk(Trunk { description: described.clone(), ..Trunk::default() }),
             Item::FloatingIp(FloatingIp { description: described, ..FloatingIp::default() }),
@@ -431,8 +414,6 @@ mod tests {
         let twice = describe(&describe("mine", &pairs), &other.to_tags(&KEYS));
         assert_eq!(Item::Trunk(Trunk { description: twice.clone(), ..Trunk::default() }).mark(), MarkSeen::Whole(other));
         assert_eq!(describe(&twice, &Pairs::new()), "mine");
-        let tags = retag(&retag(&BTreeSet::from(["blue".into()]), &pairs), &Pairs::new());
-        assert_eq!(tags, BTreeSet::from(["blue".to_owned()]));
     }
     #[test]
     fn a_long_description_gives_way_to_the_mark() {

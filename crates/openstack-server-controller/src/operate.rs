@@ -25,6 +25,7 @@ use common::process::client;
 use common::process::run::Failure;
 use common::random::Random;
 use common::runtime::object::{Arrived, Kept};
+use common::runtime::trigger::Trigger;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ApiResource, ListParams, PostParams};
 use kube::{Api, Client};
@@ -81,7 +82,7 @@ impl Desk {
         loop {
             let page = api.list(&params).await?;
             for object in &page.items {
-                let kept = Kept::new(object, 0);
+                let kept = Kept::new(object, Trigger::default());
                 let (view, status) = kept.view();
                 owners.push((kept.decode()?, view, status));
             }
@@ -278,10 +279,10 @@ pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failur
         checks.push(Check::new(Health::Good, format!("cloud: {scope}"), who.user.clone()));
         checks.push(doctor::clock(who.date, desk.clock.wall()));
         match cloud.extensions().await {
-            Ok(extensions) if crate::cloud::tags_at_create(&extensions) => {
-                checks.push(Check::new(Health::Good, "cloud: marks of ports", "in tags of the create call"));
+            Ok(extensions) if extensions.contains(crate::cloud::TAGS) => {
+                checks.push(Check::new(Health::Good, "cloud: Neutron", "has tags"));
             }
-            Ok(_) => checks.push(Check::new(Health::Good, "cloud: marks of ports", "in descriptions")),
+            Ok(_) => checks.push(Check::new(Health::Good, "cloud: Neutron", "has no tags: those of specs are left out")),
             Err(fault) => checks.push(Check::new(Health::Bad, "cloud: Neutron", fault.to_string())),
         }
         checks.push(match cloud.compute_version().await {

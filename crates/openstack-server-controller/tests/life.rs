@@ -299,18 +299,20 @@ async fn a_token_that_ends_in_mid_run_is_replaced_once_and_nothing_is_doubled() 
 }
 
 #[tokio::test]
-async fn a_cloud_without_tags_at_create_is_marked_by_descriptions() {
-    let lacks = ["tag-ports-during-bulk-creation".to_owned()].into();
-    let mut world = World::with(&full(), Settings { lacks, ..Settings::default() });
-    world.inputs.held().user_data.insert("data".into(), b"x".to_vec());
-    assert_eq!(world.serve().await, Progress::Done, "{}", world.said("InstanceReady"));
-    let port = &world.living("port")[0];
-    assert!(port.fields["description"].as_str().unwrap().contains("custody-owner="), "{:?}", port.fields);
-    assert!(port.fields["tags"].as_array().unwrap().contains(&json!("first")), "tags of the spec follow");
-    world.delete();
-    world.serve().await;
-    assert!(world.is_gone());
-    assert_eq!(world.all_living(), Vec::<String>::new());
+async fn ports_are_marked_in_their_descriptions_and_a_cloud_without_tags_will_do() {
+    for (lacks, tagged) in [(vec![], true), (vec!["standard-attr-tag"], false)] {
+        let lacks = lacks.into_iter().map(str::to_owned).collect();
+        let mut world = World::with(&full(), Settings { lacks, ..Settings::default() });
+        world.inputs.held().user_data.insert("data".into(), b"x".to_vec());
+        assert_eq!(world.serve().await, Progress::Done, "{}", world.said("InstanceReady"));
+        let port = &world.living("port")[0];
+        assert!(port.fields["description"].as_str().unwrap().contains("custody-owner="), "{:?}", port.fields);
+        assert_eq!(port.fields["tags"].as_array().unwrap().contains(&json!("first")), tagged);
+        world.delete();
+        world.serve().await;
+        assert!(world.is_gone());
+        assert_eq!(world.all_living(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]

@@ -96,18 +96,6 @@ impl Thing {
                     metadata.extend(set.iter().map(|(key, value)| (key.clone(), json!(value))));
                 }
             }
-            Kind::Port => {
-                let stays = |word: &str| word.split_once('=').is_none_or(|(key, _)| !leaves(key));
-                let description: Vec<&str> = self.text("description").split_whitespace().filter(|it| stays(it)).collect();
-                let description = json!(description.join(" "));
-                let tags = self.body.get("tags").and_then(Value::as_array).cloned().unwrap_or_default();
-                let mut tags: Vec<String> =
-                    tags.iter().filter_map(Value::as_str).filter(|it| stays(it)).map(str::to_owned).collect();
-                tags.extend(set.iter().map(|(key, value)| format!("{key}={value}")));
-                tags.sort();
-                self.body.insert("tags".into(), json!(tags));
-                self.body.insert("description".into(), description);
-            }
             _ => {
                 let stays = |word: &&str| word.split_once('=').is_none_or(|(key, _)| !leaves(key));
                 let mut words: Vec<String> =

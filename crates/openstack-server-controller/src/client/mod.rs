@@ -6,7 +6,7 @@ pub mod wire;
 pub use connection::{Connection, Limits, Service};
 
 use crate::cloud::{
-    Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, TAGS, describe, retag, tags_at_create,
+    Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, describe,
 };
 use async_trait::async_trait;
 use common::clock::Boot;
@@ -341,25 +341,9 @@ impl Cloud for Client {
                 merge(&mut volume["metadata"], mark);
                 json!({ one: volume })
             }
-            Kind::Port => {
-                let extensions = match self.extensions().await {
-                    Ok(extensions) => extensions,
-                    Err(fault) => return Outcome::Refused(fault),
-                };
-                let mut port = body.clone();
-                let wanted = strings(&port["tags"]);
-                if tags_at_create(&extensions) {
-                    port["tags"] = json!(retag(&wanted, mark));
-                } else {
-                    // The mark must be there from the first moment; the tags of the spec follow.
-                    if let Some(fields) = port.as_object_mut() {
-                        fields.remove("tags");
-                    }
-                    port["description"] = json!(describe(port["description"].as_str().unwrap_or_default(), mark));
-                }
-                json!({ one: port })
-            }
-            Kind::Trunk | Kind::FloatingIp => {
+            // Tags in a create call come late, or not at all, whatever extension the cloud names: the description is
+            // written with the thing itself. The tags of the spec follow.
+            Kind::Port | Kind::Trunk | Kind::FloatingIp => {
                 let mut thing = body.clone();
                 if let Some(fields) = thing.as_object_mut() {
                     fields.remove("tags");
@@ -394,28 +378,13 @@ impl Cloud for Client {
         if let Kind::Server | Kind::Volume = kind {
             return self.mark_metadata(kind, id, mark).await;
         }
-        let (description, tags) = match self.get(kind, id).await {
-            Ok(Some(Item::Port(port))) => (port.description, Some(port.tags)),
-            Ok(Some(Item::Trunk(trunk))) => (trunk.description, None),
-            Ok(Some(Item::FloatingIp(address))) => (address.description, None),
+        let description = match self.get(kind, id).await {
+            Ok(Some(Item::Port(port))) => port.description,
+            Ok(Some(Item::Trunk(trunk))) => trunk.description,
+            Ok(Some(Item::FloatingIp(address))) => address.description,
             Ok(_) => return Outcome::Refused(Fault::Transient(format!("{} {id} is gone", kind.name()))),
             Err(fault) => return Outcome::Refused(fault),
         };
-        let tagged = match (&tags, self.extensions().await) {
-            (Some(_), Ok(extensions)) => extensions.contains(TAGS),
-            (None, Ok(_)) => false,
-            (_, Err(fault)) => return Outcome::Refused(fault),
-        };
-        if let (true, Some(tags)) = (tagged, tags) {
-            let body = json!({"tags": retag(&tags, mark)});
-            let set = self.write(service, Method::PUT, format!("{at}/tags"), Some(&body)).await;
-            let words = describe(&description, &Pairs::new());
-            if set != Outcome::Done(()) || words == description.trim() {
-                return set;
-            }
-            // An older mark in the description would contradict the one in the tags.
-            return self.write(service, Method::PUT, at, Some(&json!({ one: {"description": words} }))).await;
-        }
         let body = json!({ one: {"description": describe(&description, mark)} });
         self.write(service, Method::PUT, at, Some(&body)).await
     }
@@ -498,9 +467,6 @@ fn merge(into: &mut Value, pairs: &Pairs) {
     for (key, value) in pairs {
         into[key] = json!(value);
     }
-}
-fn strings(list: &Value) -> BTreeSet<String> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 /// A fault for a request that no cloud could serve.
 pub fn impossible(message: String) -> Fault {

@@ -52,8 +52,8 @@ struct WirePort {
     device_id: String,
     #[serde(default)]
     tags: Option<Vec<String>>,
-    #[serde(default)]
-    description: Option<String>,
+    // Without it a marked port would pass for an unmarked one.
+    description: String,
     #[serde(default)]
     security_groups: Vec<String>,
     #[serde(default)]
@@ -160,16 +160,13 @@ pub fn item(kind: Kind, value: Value) -> Result<Item, Unreadable> {
         }
         Kind::Port => {
             let wire: WirePort = read("port", value)?;
-            if wire.tags.is_none() && wire.description.is_none() {
-                return Err(Unreadable(format!("port {} is shown without anything that could carry a mark", wire.id)));
-            }
             Item::Port(Port {
                 id: wire.id,
                 name: wire.name,
                 network: wire.network_id,
                 device: wire.device_id,
                 tags: wire.tags.into_iter().flatten().collect(),
-                description: wire.description.unwrap_or_default(),
+                description: wire.description,
                 security_groups: wire.security_groups.into_iter().collect(),
                 up: wire.admin_state_up,
                 fixed_ips: wire.fixed_ips.into_iter().map(|it| (it.subnet_id, it.ip_address)).collect(),

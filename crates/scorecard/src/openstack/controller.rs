@@ -3,6 +3,7 @@ use super::cloud::{ACCOUNTS, EmulatedOpenStack};
 use super::spec::{self, read, resolved};
 use async_trait::async_trait;
 use common::backoff;
+use common::clock::Boot;
 use common::engine::estate::{Piece, Want};
 use common::engine::owner::OwnerApi;
 use common::engine::report::{Progress, Report};
@@ -15,7 +16,8 @@ use common::peer::Guard;
 use common::runtime::gate::{Gate, GatedApi};
 use common::runtime::next::Next;
 use common::runtime::object::{Arrived, Version};
-use common::runtime::trigger;
+use common::runtime::runner::DEAF;
+use common::runtime::trigger::Trigger;
 use common::testing::{
     Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety, Visit,
 };
@@ -56,6 +58,8 @@ struct Process {
     api: GatedApi,
     surroundings: Surroundings,
     failures: Mutex<BTreeMap<String, u32>>,
+    /// Since when the cache is behind our own writes, by uid.
+    since: Mutex<BTreeMap<String, Boot>>,
 }
 
 fn emulated(cloud: &dyn SimCloud) -> Option<&EmulatedOpenStack> {
@@ -154,6 +158,7 @@ impl Subject for OpenStack {
             gate,
             surroundings,
             failures: Mutex::default(),
+            since: Mutex::default(),
         })
     }
     fn wanted(&self, value: &Value) -> Vec<String> {
@@ -190,6 +195,16 @@ impl Subject for OpenStack {
 }
 
 impl Process {
+    /// As the runner does: a watch that keeps our own writes from us for too long is started over.
+    fn behind(&self, uid: &str) {
+        let now = self.surroundings.clock.boot();
+        let mut known = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = known.entry(uid.to_owned()).or_insert(now);
+        if now.since(*since) > DEAF {
+            *since = now;
+            self.surroundings.sim.with(|s| s.relist(self.surroundings.process));
+        }
+    }
     fn again(&self, uid: &str, report: &Report) -> Option<Duration> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let next = Next::from(report);
@@ -211,7 +226,8 @@ impl Process {
 #[async_trait]
 impl Controller for Process {
     async fn reconcile(&self, object: &Object) -> Visit {
-        if self.gate.is_stale(&object.view.uid, Version::parse(&object.view.resource_version)) {
+        if !self.heeds(object) {
+            self.behind(&object.view.uid);
             let progress = Progress::Stale("the cache is behind".into());
             let report = Report {
                 progress,
@@ -224,6 +240,7 @@ impl Controller for Process {
             };
             return Visit { again: Some(STALE), report };
         }
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).remove(&object.view.uid);
         let spec = read(&object.spec);
         let status = Value::Object(object.fields.clone());
         let subject = Owned { view: &object.view, spec: &spec, status: Some(&status) };
@@ -237,10 +254,14 @@ impl Controller for Process {
         self.gate.forget(uid);
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
+    fn heeds(&self, object: &Object) -> bool {
+        !self.gate.is_stale(&object.view.uid, Version::parse(&object.view.resource_version))
+    }
     fn trigger(&self, object: &Object) -> u64 {
         let view = &object.view;
         let ledger = view.annotations.get(self.gate.annotation()).map(String::as_str);
-        let own = self.gate.own_ledger(&view.uid, ledger);
+        let own = self.gate.is_own(&view.uid, ledger);
+        let failing = self.failures.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&view.uid);
         let deleted = view.deleting.then_some("2027-01-15T08:00:00Z");
         let mut metadata = Map::new();
         metadata.insert("uid".into(), json!(view.uid));
@@ -249,6 +270,8 @@ impl Controller for Process {
         metadata.insert("finalizers".into(), json!(view.finalizers));
         metadata.insert("deletionTimestamp".into(), json!(deleted));
         let arrived: Result<Arrived, _> = serde_json::from_value(json!({"metadata": metadata, "spec": object.spec}));
-        arrived.map_or(0, |arrived| trigger::hash(&arrived, own))
+        let trigger =
+            arrived.map_or_else(|_| Trigger::default(), |arrived| Trigger::of(&arrived, self.gate.annotation()));
+        if own || failing { trigger.rest } else { trigger.rest ^ trigger.ledger }
     }
 }
