@@ -11,6 +11,7 @@ mod faults;
 mod happy;
 mod kill;
 mod real;
+mod reality;
 
 use e2e::Result;
 
