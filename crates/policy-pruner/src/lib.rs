@@ -30,6 +30,6 @@ pub mod reconcile;
 pub mod report;
 pub mod standing;
 pub mod surroundings;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;

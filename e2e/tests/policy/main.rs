@@ -7,6 +7,7 @@ mod check;
 mod stage;
 
 mod conformance;
+mod drift;
 mod pruning;
 mod rights;
 

@@ -79,7 +79,6 @@ impl Stage {
         let launch = Launch::controller(&self.cluster, &self.account, BINARY, &format!("{}-{instance}", self.name))?;
         Ok(launch
             .arg(format!("--namespace={}", self.namespace()))
-            .arg("--leader-elect=false")
             .arg("--enable-ocm-policy-namespace=false")
             .arg("--metrics-bind-address=0")
             .arg("--evaluation-backoff=1"))
@@ -88,7 +87,7 @@ impl Stage {
         self.start_with(&[]).await
     }
     pub(crate) async fn start_with(&self, args: &[&str]) -> Result<ControllerProcess> {
-        let mut launch = self.launch("controller")?;
+        let mut launch = self.launch("controller")?.arg("--leader-elect=false");
         for arg in args {
             launch = launch.arg(*arg);
         }

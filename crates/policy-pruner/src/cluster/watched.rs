@@ -1,6 +1,7 @@
 //! One watch and what it has seen. Pure: news in, the policies to wake out.
 use crate::text::selector::Selector;
 use common::runtime::object::{Arrived, Kept, Key, Version};
+use common::runtime::trigger::Trigger;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -120,7 +121,7 @@ impl Store {
             return HashSet::new();
         }
         if self.wanted(&key) {
-            self.objects.insert(key.clone(), Held::There(Kept::new(arrived, 0), round));
+            self.objects.insert(key.clone(), Held::There(Kept::new(arrived, Trigger::default()), round));
         }
         self.interested(&key, arrived)
     }

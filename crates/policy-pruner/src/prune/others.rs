@@ -96,6 +96,7 @@ impl Index {
 mod tests {
     use super::*;
     use common::runtime::object::Arrived;
+    use common::runtime::trigger::Trigger;
     use serde_json::{Value, json};
 
     fn kept(name: &str, version: u32, action: &str, deleting: bool) -> (Key, Kept) {
@@ -106,7 +107,7 @@ mod tests {
         }
         let spec: Value = json!({"remediationAction": action, "object-templates": [{"complianceType": "musthave", "objectDefinition": definition}]});
         let arrived: Arrived = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
-        (arrived.key(), Kept::new(&arrived, 0))
+        (arrived.key(), Kept::new(&arrived, Trigger::default()))
     }
     fn requiring(others: &Others, all: &[(Key, Kept)]) -> Vec<String> {
         others.refresh(all.iter().map(|(k, v)| (k, v)));
