@@ -144,6 +144,14 @@ fn failed<T>(response: &Response) -> Outcome<T> {
         Complaint::Perhaps(why) => Outcome::Unknown(why),
     }
 }
+/// A success counts only in the cloud's own words: something in between can answer 200 to anything.
+fn acknowledged(kind: Kind, id: &str, response: &Response) -> Outcome<()> {
+    match wire::thing(kind, response) {
+        Ok(item) if item.id == id => Outcome::Done(()),
+        Ok(item) => Outcome::Unknown(format!("{}: the answer is about {}, not {id}", wire::about(response), item.id)),
+        Err(Unreadable(what)) => Outcome::Unknown(what),
+    }
+}
 /// Passes on what is no success; there is no other use for a unit.
 fn recast<T>(outcome: Outcome<()>) -> Outcome<T> {
     match outcome {
@@ -217,7 +225,7 @@ impl Cloud for Client {
         let path = format!("/v1/{}/{}/tags", kind.plural(), encode(id));
         let body = json!({"set": set, "remove": remove});
         match self.write(Method::PUT, &path, None, Some(&body)).await {
-            Ok(response) if response.status() == StatusCode::OK => Outcome::Done(()),
+            Ok(response) if response.status() == StatusCode::OK => acknowledged(kind, id, &response),
             Ok(response) => failed(&response),
             Err(outcome) => outcome,
         }
@@ -226,7 +234,7 @@ impl Cloud for Client {
     async fn resize(&self, id: &str, flavor: &str) -> Outcome<()> {
         let path = format!("/v1/{}/{}", Kind::Machine.plural(), encode(id));
         match self.write(Method::PATCH, &path, None, Some(&json!({"flavor": flavor}))).await {
-            Ok(response) if response.status() == StatusCode::OK => Outcome::Done(()),
+            Ok(response) if response.status() == StatusCode::OK => acknowledged(Kind::Machine, id, &response),
             Ok(response) => failed(&response),
             Err(outcome) => outcome,
         }
@@ -235,7 +243,7 @@ impl Cloud for Client {
     async fn delete(&self, kind: Kind, id: &str) -> Outcome<()> {
         let path = format!("/v1/{}/{}", kind.plural(), encode(id));
         match self.write(Method::DELETE, &path, None, None).await {
-            Ok(response) if response.status() == StatusCode::ACCEPTED => Outcome::Done(()),
+            Ok(response) if response.status() == StatusCode::ACCEPTED => acknowledged(kind, id, &response),
             Ok(response) => match wire::complaint(&response) {
                 Complaint::NotFound(_) => Outcome::Done(()),
                 _ => failed(&response),

@@ -103,7 +103,11 @@ pub fn at_rest(world: &World, when: &str, verdict: &mut Verdict) {
             let same =
                 |t: &&Truth| t.by_controller && t.mark().is_some_and(|m| m.owner == mark.owner && m.slot == mark.slot);
             if things.iter().take(n).any(|t| same(&t)) && !paused && !harm.owner && present.contains(&mark.owner) {
-                verdict.violations.insert(format!("{when}: duplicate {}", thing.kind));
+                if harm.ledger && owners.iter().any(stuck_removal) {
+                    verdict.residue.insert(format!("{when}: second {} stays while something stands on it", thing.kind));
+                } else {
+                    verdict.violations.insert(format!("{when}: duplicate {}", thing.kind));
+                }
             }
         }
         for thing in things.iter().filter(|t| !t.by_controller && !paused) {
@@ -149,8 +153,16 @@ pub fn converged(world: &World, when: &str, verdict: &mut Verdict) {
                 Progress::Done => world.sim.with(|s| whole(world, s, &o)),
                 Progress::Blocked { reason, .. } if world.sim.with(|s| justified(s, &o, reason)) => None,
                 Progress::Blocked { reason, .. } => Some(format!("stuck with {reason}")),
+                // between two tries
+                Progress::Waiting { .. }
+                    if process.faults.get(&o.key).is_some_and(|why| world.sim.with(|s| in_the_way(s, why))) =>
+                {
+                    None
+                }
                 Progress::Waiting { message, .. } => Some(format!("still waiting: {message}")),
                 Progress::Failed(fault) if world.sim.with(|s| in_the_way(s, &fault.to_string())) => None,
+                // what was made twice after its ledger was hurt, and is stood on, stays until its owner goes
+                Progress::Failed(_) if world.sim.with(|s| s.evidence.harm.ledger) && stuck_removal(&o) => None,
                 Progress::Failed(fault) => Some(format!("still failing: {fault}")),
                 Progress::Stale(_) => Some("still stale".into()),
                 Progress::Gone => Some("said to be gone".into()),
@@ -208,6 +220,11 @@ fn in_the_way(s: &State, why: &str) -> bool {
     let owners = owners(s);
     let ours = |t: &Truth| t.marks.last().is_some_and(|(_, mark)| owners.iter().any(|o| o.claims.cover(mark)));
     s.cloud.truth().iter().any(|t| named(t) && !ours(t))
+}
+
+/// Is there something to be removed?
+fn stuck_removal(o: &Standing) -> bool {
+    o.ledger.as_ref().is_some_and(|l| !l.removing.is_empty())
 }
 
 /// Somebody else made it, and it is gone.

@@ -50,6 +50,8 @@ pub struct Process {
     pub haste: Millis,
     /// How each owner's last pass ended.
     pub reports: BTreeMap<Key, Report>,
+    /// What last went wrong with each owner, until it is done.
+    pub faults: BTreeMap<Key, String>,
     /// Passes that were started.
     pub passes: u64,
 }
@@ -57,7 +59,15 @@ pub struct Process {
 impl Process {
     /// A process that has just started; everything it has cached is due.
     pub fn new(id: ProcessId, controller: Arc<dyn Controller>, haste: Millis) -> Self {
-        Process { id, controller, queue: BTreeMap::new(), haste, reports: BTreeMap::new(), passes: 0 }
+        Process {
+            id,
+            controller,
+            queue: BTreeMap::new(),
+            haste,
+            reports: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            passes: 0,
+        }
     }
     /// Takes in what the watch brought.
     pub fn look(&mut self, sim: &Sim) {
@@ -175,6 +185,11 @@ impl Process {
             }
         });
         if here {
+            match &visit.report.progress {
+                Progress::Failed(fault) => drop(self.faults.insert(key.clone(), fault.to_string())),
+                Progress::Done | Progress::Gone => drop(self.faults.remove(key)),
+                Progress::Waiting { .. } | Progress::Blocked { .. } | Progress::Stale(_) => {}
+            }
             self.reports.insert(key.clone(), visit.report);
         }
     }

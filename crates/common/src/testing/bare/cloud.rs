@@ -60,6 +60,9 @@ impl Thing {
     }
 }
 
+/// Where everything is, strangers' things included, unless credentials go astray.
+const FIRST_ACCOUNT: &str = "acct-1";
+
 /// A cloud of five kinds.
 pub struct BareCloud {
     things: Vec<Thing>,
@@ -96,8 +99,8 @@ impl BareCloud {
             lags,
             denied: BTreeSet::new(),
             refusals: 0,
-            account: "acct-1".into(),
-            caller: "acct-1".into(),
+            account: FIRST_ACCOUNT.into(),
+            caller: FIRST_ACCOUNT.into(),
             fail_builds: false,
             quota: None,
         }
@@ -284,6 +287,7 @@ impl SimCloud for BareCloud {
         let draft = Draft { key: text("key")?, params: twin.params.get("params")?.clone() };
         let mark = mark.filter(|_| kind.markable != Markable::Never).cloned();
         let wanted = Wanted { kind, draft, token: None, mark, readable: text("readable") };
+        self.called_by(FIRST_ACCOUNT);
         self.make(now, wanted, false).ok()
     }
     fn remove(&mut self, now: Millis, id: &str) {
