@@ -44,7 +44,8 @@ pub fn choose<'a>(
     };
     let mut chosen = Chosen::new();
     chosen.extend(server_slot().map(|slot| (slot, server.id.clone())));
-    let ports: Vec<&Port> = items.clone().filter_map(|item| if let Item::Port(it) = item { Some(it) } else { None }).collect();
+    let ports: Vec<&Port> =
+        items.clone().filter_map(|item| if let Item::Port(it) = item { Some(it) } else { None }).collect();
     for (index, port) in pair_ports(spec, resolved, server, &ports)?.into_iter().enumerate() {
         chosen.extend(port_slot(index).map(|slot| (slot, port.id.clone())));
         let trunk = items.clone().find_map(|item| match item {
@@ -58,7 +59,9 @@ pub fn choose<'a>(
     }
     let volumes: Vec<&Volume> = items
         .filter_map(|item| match item {
-            Item::Volume(volume) if server.volumes.contains(&volume.id) || volume.servers.contains(&server.id) => Some(volume),
+            Item::Volume(volume) if server.volumes.contains(&volume.id) || volume.servers.contains(&server.id) => {
+                Some(volume)
+            }
             _ => None,
         })
         .collect();

@@ -101,7 +101,8 @@ impl OpenStackArgs {
         let at_once = usize::try_from(self.calls_at_once).unwrap_or(8);
         let limits = Limits { read: call, at_once, ..Limits::default() };
         let connect = Box::new(move |config: &CloudConfig| -> Result<Arc<dyn Cloud>, Fault> {
-            let http = Http::new(config, call).map_err(|message| Fault::Terminal { reason: reason::AUTHENTICATION_FAILED, message })?;
+            let http = Http::new(config, call)
+                .map_err(|message| Fault::Terminal { reason: reason::AUTHENTICATION_FAILED, message })?;
             let transport: Arc<dyn Transport> = match &metrics {
                 Some(metrics) => Arc::new(Metered::new(http, time.clone(), metrics.clone())),
                 None => Arc::new(http),

@@ -259,10 +259,13 @@ pub fn describe(description: &str, mark: &Pairs) -> String {
     let mark = mark.join(" ");
     let room = MOST_DESCRIPTION.saturating_sub(mark.len() + 1);
     let own = own.join(" ");
-    let own: String = own.chars().scan(0, |used, c| {
-        *used += c.len_utf8();
-        (*used <= room).then_some(c)
-    }).collect();
+    let own: String = own
+        .chars()
+        .scan(0, |used, c| {
+            *used += c.len_utf8();
+            (*used <= room).then_some(c)
+        })
+        .collect();
     format!("{own} {mark}").trim().to_owned()
 }
 /// All things of a kind.
@@ -412,7 +415,10 @@ mod tests {
         let mut other = mark();
         other.owner = OwnerId::from_bits([9; 16]);
         let twice = describe(&describe("mine", &pairs), &other.to_tags(&KEYS));
-        assert_eq!(Item::Trunk(Trunk { description: twice.clone(), ..Trunk::default() }).mark(), MarkSeen::Whole(other));
+        assert_eq!(
+            Item::Trunk(Trunk { description: twice.clone(), ..Trunk::default() }).mark(),
+            MarkSeen::Whole(other)
+        );
         assert_eq!(describe(&twice, &Pairs::new()), "mine");
     }
     #[test]

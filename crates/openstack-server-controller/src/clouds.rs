@@ -277,7 +277,10 @@ pub fn read(text: &str, cloud: &str, region: Option<&str>, ca: Option<&str>) -> 
         interface: interface(entry),
         verify: entry.verify.unwrap_or(true),
         ca: ca.map(str::to_owned),
-        overrides: overrides.into_iter().filter_map(|(name, url)| Some((name.to_owned(), given(url.as_ref())?))).collect(),
+        overrides: overrides
+            .into_iter()
+            .filter_map(|(name, url)| Some((name.to_owned(), given(url.as_ref())?)))
+            .collect(),
     })
 }
 

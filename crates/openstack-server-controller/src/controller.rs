@@ -1,8 +1,8 @@
 //! The controller in its process: what the runtime calls, and what is told to people after each visit.
 use crate::api::{OpenStackCluster, OpenStackServer};
 use crate::args::{OpenStackArgs, Part};
-use crate::follow::Follow;
 use crate::bastion;
+use crate::follow::Follow;
 use crate::kube_inputs::KubeInputs;
 use crate::names::{MANAGER, PEERS};
 use crate::reconcile::{Reconciler, Subject, unserved};
@@ -10,10 +10,10 @@ use crate::servers::KubeServers;
 use crate::session::Sessions;
 use async_trait::async_trait;
 use common::clock::SharedClock;
-use common::engine::{Engine, Settings};
 use common::engine::owner::OwnerView;
 use common::engine::report::{Progress, Report};
 use common::engine::rules::Rulebook;
+use common::engine::{Engine, Settings};
 use common::names::reason;
 use common::peer::Guard;
 use common::process::run::{Context, Desk, Failure};
@@ -82,13 +82,25 @@ async fn serve_clusters(context: &Context, args: &OpenStackArgs, sessions: &Arc<
     let mut context = context.clone();
     context.identity.controller = bastion::CONTROLLER;
     let peers = Guard { peers: PEERS, companion: false, managed_by: Some(MANAGER) };
-    let settings = Settings { controller: bastion::CONTROLLER, kind: bastion::KIND.to_owned(), peers, ..args.settings(&context.installation) };
+    let settings = Settings {
+        controller: bastion::CONTROLLER,
+        kind: bastion::KIND.to_owned(),
+        peers,
+        ..args.settings(&context.installation)
+    };
     let (clock, random, fence) = (context.clock.clone(), context.random.clone(), context.fence.clone());
     let engine = Arc::new(Engine::new(settings, clock.clone(), random, fence, Rulebook::production()));
     let desk = context.desk(ApiResource::erase::<OpenStackCluster>(&()));
     let servers = Arc::new(KubeServers(context.client.clone()));
     let adopt_all = args.policy().adopt_all;
-    let reconciler = bastion::reconcile::Reconciler::new(engine, sessions.clone(), inputs.clone(), servers, clock.clone(), adopt_all);
+    let reconciler = bastion::reconcile::Reconciler::new(
+        engine,
+        sessions.clone(),
+        inputs.clone(),
+        servers,
+        clock.clone(),
+        adopt_all,
+    );
     let clusters = bastion::controller::Clusters { reconciler, desk: desk.clone(), clock };
     context.serve(&desk, Arc::new(clusters)).await;
 }

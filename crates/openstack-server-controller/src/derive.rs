@@ -1,8 +1,8 @@
 //! From what a machine or bastion asks for to the spec of its server: defaults of the cluster are filled in here, because a
 //! server knows of no cluster. Pure.
 use crate::api::{
-    FixedIp, IdentityRef, LocalRef, NetworkParam, OpenStackMachineSpec, OpenStackServerSpec, PortOpts, SecurityGroupParam,
-    SubnetParam,
+    FixedIp, IdentityRef, LocalRef, NetworkParam, OpenStackMachineSpec, OpenStackServerSpec, PortOpts,
+    SecurityGroupParam, SubnetParam,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -118,11 +118,16 @@ mod tests {
 
     #[test]
     fn a_machine_without_ports_gets_one_in_the_network_of_the_cluster() {
-        let spec = server_spec(&machine(json!({"tags": ["own", "cluster"], "securityGroups": [{"id": "extra"}]})), &defaults()).unwrap();
+        let spec = server_spec(
+            &machine(json!({"tags": ["own", "cluster"], "securityGroups": [{"id": "extra"}]})),
+            &defaults(),
+        )
+        .unwrap();
         assert_eq!(spec.tags, ["cluster", "own"]);
         let port = &spec.ports[0];
         assert_eq!(port.network.as_ref().unwrap().id.as_deref(), Some("net"));
-        let subnets: Vec<_> = port.fixed_ips.iter().map(|it| it.subnet.as_ref().unwrap().id.as_deref().unwrap()).collect();
+        let subnets: Vec<_> =
+            port.fixed_ips.iter().map(|it| it.subnet.as_ref().unwrap().id.as_deref().unwrap()).collect();
         assert_eq!(subnets, ["s1", "s2"]);
         let groups: Vec<_> = port.security_groups.iter().map(|it| it.id.as_deref().unwrap()).collect();
         assert_eq!(groups, ["managed", "extra"]);
@@ -131,15 +136,21 @@ mod tests {
     #[test]
     fn what_people_wrote_down_is_never_replaced() {
         // the network is told by the subnet
-        let spec = server_spec(&machine(json!({"ports": [{"fixedIPs": [{"subnet": {"id": "mine"}}]}]})), &defaults()).unwrap();
+        let spec =
+            server_spec(&machine(json!({"ports": [{"fixedIPs": [{"subnet": {"id": "mine"}}]}]})), &defaults()).unwrap();
         assert_eq!(spec.ports[0].network, None);
         assert_eq!(spec.ports[0].fixed_ips.len(), 1);
         // an address without a subnet stays, in the network of the cluster
-        let spec = server_spec(&machine(json!({"ports": [{"fixedIPs": [{"ipAddress": "10.0.0.5"}]}]})), &defaults()).unwrap();
+        let spec =
+            server_spec(&machine(json!({"ports": [{"fixedIPs": [{"ipAddress": "10.0.0.5"}]}]})), &defaults()).unwrap();
         assert_eq!(spec.ports[0].fixed_ips[0].ip_address.as_deref(), Some("10.0.0.5"));
         assert!(spec.ports[0].network.is_some());
         // no groups where there is no port security
-        let spec = server_spec(&machine(json!({"ports": [{"enablePortSecurity": false}], "securityGroups": [{"id": "x"}]})), &defaults()).unwrap();
+        let spec = server_spec(
+            &machine(json!({"ports": [{"enablePortSecurity": false}], "securityGroups": [{"id": "x"}]})),
+            &defaults(),
+        )
+        .unwrap();
         assert!(spec.ports[0].security_groups.is_empty());
     }
     #[test]

@@ -5,8 +5,8 @@ use crate::session::Session;
 use async_trait::async_trait;
 use common::concern::Concern;
 use common::engine::estate::{
-    CreateOrder, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece, Sighting, Thing,
-    WhenFailed, WhenGone,
+    CreateOrder, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece, Sighting,
+    Thing, WhenFailed, WhenGone,
 };
 use common::identity::{Mark, MarkSeen, Slot};
 use common::ledger::Id;
@@ -125,7 +125,8 @@ impl ServerEstate {
     fn is_over(&self, item: &Item) -> bool {
         match item {
             Item::Server(server) => {
-                server.status == "DELETED" || self.owned.deleting && is_soft_deleted(server) && self.session.gave_up(&server.id)
+                server.status == "DELETED"
+                    || self.owned.deleting && is_soft_deleted(server) && self.session.gave_up(&server.id)
             }
             _ => false,
         }
@@ -203,7 +204,8 @@ impl Estate for ServerEstate {
         let kinds: BTreeSet<Kind> = self.plan.kinds().union(&self.owned.kinds).copied().collect();
         let snapshots = self.session.snapshots(&kinds, freshness).await?;
         let items = snapshots.iter().flat_map(|snapshot| &snapshot.items);
-        let things = items.filter(|item| self.concerns(item) && !self.is_over(item)).map(|item| self.sighting(item)).collect();
+        let things =
+            items.filter(|item| self.concerns(item) && !self.is_over(item)).map(|item| self.sighting(item)).collect();
         // Several lists are as old as the oldest of them.
         let oldest = snapshots.iter().map(|snapshot| snapshot.sent).min();
         let date = snapshots.iter().map(|snapshot| snapshot.date).min();
@@ -299,7 +301,8 @@ impl Estate for ServerEstate {
             Ok(None) => return Outcome::Refused(Fault::Transient(format!("{} is gone", seen.id))),
             Err(fault) => return Outcome::Refused(fault),
         };
-        let (Item::Port(crate::cloud::Port { tags, .. }) | Item::Trunk(crate::cloud::Trunk { tags, .. })) = &item else {
+        let (Item::Port(crate::cloud::Port { tags, .. }) | Item::Trunk(crate::cloud::Trunk { tags, .. })) = &item
+        else {
             return Outcome::Done(());
         };
         let all = tags.union(wanted).cloned().collect();

@@ -20,7 +20,13 @@ pub struct Leave<'a> {
 }
 
 /// Looks whether the address leads to the server; if not, makes it do so.
-pub async fn lead(session: &Session, address: &str, server: &Server, ids: &Ids, leave: Leave<'_>) -> Result<Floating, Fault> {
+pub async fn lead(
+    session: &Session,
+    address: &str,
+    server: &Server,
+    ids: &Ids,
+    leave: Leave<'_>,
+) -> Result<Floating, Fault> {
     let shown = server.addresses.values().flatten().any(|it| it.address == address);
     if shown {
         return Ok(Floating::Ready);
@@ -41,7 +47,9 @@ pub async fn lead(session: &Session, address: &str, server: &Server, ids: &Ids, 
         return Ok(Floating::Ready);
     }
     if let Some(other) = &floating.port {
-        return Ok(Floating::Failed(format!("floating IP {address} leads to port {other}, which is not of this server")));
+        return Ok(Floating::Failed(format!(
+            "floating IP {address} leads to port {other}, which is not of this server"
+        )));
     }
     for id in ours {
         let network = items().find_map(|item| match item {

@@ -84,12 +84,13 @@ impl KubeInputs {
             self.check_namespace(namespace, selector, &identity.name).await?;
         }
         let text = |key: &str| spec["secretRef"][key].as_str().map(str::to_owned);
-        text("namespace").zip(text("name")).ok_or_else(|| {
-            Missing::Unusable(format!("OpenStackClusterIdentity {} names no Secret", identity.name))
-        })
+        text("namespace")
+            .zip(text("name"))
+            .ok_or_else(|| Missing::Unusable(format!("OpenStackClusterIdentity {} names no Secret", identity.name)))
     }
     async fn check_namespace(&self, namespace: &str, selector: &Value, identity: &str) -> Result<(), Missing> {
-        let unusable = || Missing::Unusable(format!("namespaceSelector of OpenStackClusterIdentity {identity} cannot be read"));
+        let unusable =
+            || Missing::Unusable(format!("namespaceSelector of OpenStackClusterIdentity {identity} cannot be read"));
         let selector: LabelSelector = serde_json::from_value(selector.clone()).map_err(|_| unusable())?;
         let selector = Selector::try_from(selector).map_err(|_| unusable())?;
         let api: Api<Namespace> = Api::all(self.client.clone());
@@ -120,7 +121,8 @@ impl Inputs for KubeInputs {
             let text = String::from_utf8(bytes.clone());
             text.map(Some).map_err(|_| Missing::Unusable(format!("key {key} of Secret {home}/{name} is no text")))
         };
-        let clouds = text(CLOUDS_KEY)?.ok_or_else(|| Missing::Unusable(format!("Secret {home}/{name} has no key {CLOUDS_KEY}")))?;
+        let clouds = text(CLOUDS_KEY)?
+            .ok_or_else(|| Missing::Unusable(format!("Secret {home}/{name} has no key {CLOUDS_KEY}")))?;
         let ca = text(CA_KEY)?;
         clouds::read(&clouds, &identity.cloud_name, identity.region.as_deref(), ca.as_deref())
             .map_err(|why| Missing::Unusable(format!("Secret {home}/{name}: {why}")))
@@ -147,7 +149,10 @@ impl Inputs for KubeInputs {
             Ok(None) if self.read_only => return Ok(None),
             Ok(None) => {
                 let wanted = claim(owner, &name, group, pool);
-                claims.create(&PostParams::default(), &wanted).await.map_err(|e| Missing::Unavailable(format!("IPAddressClaim {name}: {e}")))?
+                claims
+                    .create(&PostParams::default(), &wanted)
+                    .await
+                    .map_err(|e| Missing::Unavailable(format!("IPAddressClaim {name}: {e}")))?
             }
             Err(error) => return Err(Missing::Unavailable(format!("IPAddressClaim {name}: {error}"))),
         };
@@ -198,7 +203,10 @@ fn image_id(image: &DynamicObject, namespace: &str, name: &str) -> Result<String
         && progressing.status == "False"
         && matches!(progressing.reason.as_str(), "InvalidConfiguration" | "UnrecoverableError")
     {
-        return Err(Missing::Unusable(format!("Image {namespace}/{name}: {}: {}", progressing.reason, progressing.message)));
+        return Err(Missing::Unusable(format!(
+            "Image {namespace}/{name}: {}: {}",
+            progressing.reason, progressing.message
+        )));
     }
     Err(Missing::Pending(format!("Image {namespace}/{name} is not available yet")))
 }
@@ -219,9 +227,14 @@ mod tests {
 
     #[test]
     fn an_image_is_available_pending_or_hopeless() {
-        assert_eq!(image(json!({"id": "x", "conditions": [condition("Available", "True", "Success", 2)]})), Ok("x".into()));
+        assert_eq!(
+            image(json!({"id": "x", "conditions": [condition("Available", "True", "Success", 2)]})),
+            Ok("x".into())
+        );
         assert!(matches!(image(json!({})), Err(Missing::Pending(_))));
-        let failed = |generation| image(json!({"conditions": [condition("Progressing", "False", "UnrecoverableError", generation)]}));
+        let failed = |generation| {
+            image(json!({"conditions": [condition("Progressing", "False", "UnrecoverableError", generation)]}))
+        };
         assert!(matches!(failed(2), Err(Missing::Unusable(_))));
         assert!(matches!(failed(1), Err(Missing::Pending(_))), "what was said of an older generation does not count");
     }

@@ -10,8 +10,24 @@ use tracing::{debug, info};
 const SERVICE: &str = "openstack";
 /// Collections in use; anything else is `other`.
 const COLLECTIONS: [&str; 18] = [
-    "servers", "flavors", "os-server-groups", "os-keypairs", "ports", "trunks", "networks", "subnets", "security-groups",
-    "floatingips", "routers", "extensions", "images", "volumes", "tokens", "limits", "quotas", "metadata",
+    "servers",
+    "flavors",
+    "os-server-groups",
+    "os-keypairs",
+    "ports",
+    "trunks",
+    "networks",
+    "subnets",
+    "security-groups",
+    "floatingips",
+    "routers",
+    "extensions",
+    "images",
+    "volumes",
+    "tokens",
+    "limits",
+    "quotas",
+    "metadata",
 ];
 
 /// A transport that counts.

@@ -62,14 +62,18 @@ async fn connect(inspect: &Inspect<OpenStackArgs>) -> Result<Desk, Failure> {
     let sessions = Arc::new(inspect.own.sessions(&clock, None));
     let (engine, policy) = (Arc::new(engine), inspect.own.policy());
     let reconciler = Reconciler::new(engine, sessions, Arc::new(inputs), Arc::new(Open), clock.clone(), policy);
-    let mut desk = Desk { settings, random, owners: Vec::new(), output: inspect.output, client, namespace, reconciler, clock };
+    let mut desk =
+        Desk { settings, random, owners: Vec::new(), output: inspect.output, client, namespace, reconciler, clock };
     desk.owners = desk.list(inspect).await?;
     Ok(desk)
 }
 
 impl Desk {
     /// All owners that the controller would serve.
-    async fn list(&self, inspect: &Inspect<OpenStackArgs>) -> Result<Vec<(OpenStackServer, OwnerView, Value)>, Failure> {
+    async fn list(
+        &self,
+        inspect: &Inspect<OpenStackArgs>,
+    ) -> Result<Vec<(OpenStackServer, OwnerView, Value)>, Failure> {
         let filter = inspect.kube.filter();
         let resource = ApiResource::erase::<OpenStackServer>(&());
         let api: Api<Arrived> = match &filter.namespace {
@@ -138,7 +142,9 @@ fn found(item: &Item) -> Found {
 }
 fn said(progress: &Progress) -> String {
     match progress {
-        Progress::Waiting { reason, message, .. } | Progress::Blocked { reason, message } => format!("{reason}: {message}"),
+        Progress::Waiting { reason, message, .. } | Progress::Blocked { reason, message } => {
+            format!("{reason}: {message}")
+        }
         Progress::Failed(fault) => fault.to_string(),
         Progress::Stale(why) => why.clone(),
         Progress::Done | Progress::Gone => String::new(),
@@ -174,7 +180,13 @@ pub async fn plan(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure>
         for act in &mut preview.acts {
             if let Act::Create { slot, .. } = act {
                 let counts = &mut creates.entry(scope.clone()).or_insert_with(|| (session.clone(), BTreeMap::new())).1;
-                let name = if slot.starts_with("server") { "instances" } else if slot.starts_with("port") { "ports" } else { continue };
+                let name = if slot.starts_with("server") {
+                    "instances"
+                } else if slot.starts_with("port") {
+                    "ports"
+                } else {
+                    continue;
+                };
                 *counts.entry(name).or_default() += 1;
             }
             veil(act);
@@ -186,7 +198,10 @@ pub async fn plan(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure>
         for (name, used, most) in quotas.iter().filter(|(_, _, most)| *most >= 0) {
             let more = wanted.get(name.as_str()).copied().unwrap_or_default();
             if used + more > *most {
-                steps.push(plan::Step::blocked(&scope, &format!("quota of {name}: {used} of {most} used, {more} more would be made")));
+                steps.push(plan::Step::blocked(
+                    &scope,
+                    &format!("quota of {name}: {used} of {most} used, {more} more would be made"),
+                ));
             }
         }
     }
@@ -282,12 +297,18 @@ pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failur
             Ok(extensions) if extensions.contains(crate::cloud::TAGS) => {
                 checks.push(Check::new(Health::Good, "cloud: Neutron", "has tags"));
             }
-            Ok(_) => checks.push(Check::new(Health::Good, "cloud: Neutron", "has no tags: those of specs are left out")),
+            Ok(_) => {
+                checks.push(Check::new(Health::Good, "cloud: Neutron", "has no tags: those of specs are left out"))
+            }
             Err(fault) => checks.push(Check::new(Health::Bad, "cloud: Neutron", fault.to_string())),
         }
         checks.push(match cloud.compute_version().await {
-            Ok(version) if version >= 52 => Check::new(Health::Good, "cloud: Nova", format!("microversion 2.{version}")),
-            Ok(version) => Check::new(Health::Bad, "cloud: Nova", format!("microversion 2.{version}: no tags on servers")),
+            Ok(version) if version >= 52 => {
+                Check::new(Health::Good, "cloud: Nova", format!("microversion 2.{version}"))
+            }
+            Ok(version) => {
+                Check::new(Health::Bad, "cloud: Nova", format!("microversion 2.{version}: no tags on servers"))
+            }
             Err(fault) => Check::new(Health::Bad, "cloud: Nova", fault.to_string()),
         });
     }

@@ -364,14 +364,17 @@ fn server_body(name: &str, spec: &OpenStackServerSpec, resolved: &ResolvedServer
             StorageType::Volume => {
                 json!({"source_type": "volume", "destination_type": "volume", "uuid": format!("volume-{index}")})
             }
-            StorageType::Local => json!({"source_type": "blank", "destination_type": "local", "volume_size": device.size_gib}),
+            StorageType::Local => {
+                json!({"source_type": "blank", "destination_type": "local", "volume_size": device.size_gib})
+            }
         };
         mapping["boot_index"] = json!(-1);
         mapping["delete_on_termination"] = json!(true);
         mapping["tag"] = json!(device.name);
         devices.push(mapping);
     }
-    let metadata: Map<String, Value> = spec.server_metadata.iter().map(|it| (it.key.clone(), json!(it.value))).collect();
+    let metadata: Map<String, Value> =
+        spec.server_metadata.iter().map(|it| (it.key.clone(), json!(it.value))).collect();
     let mut server = json!({
         "name": name,
         "flavorRef": resolved.flavor_id,

@@ -61,14 +61,23 @@ fn a_server_waits_for_all_its_ports_and_volumes_and_names_them_in_order() {
     assert_eq!(server.get("imageRef"), None, "the image is on the volume");
     assert_eq!(server["user_data"], "aGVsbG8=");
     assert_eq!(server["tags"], json!(["a", "b"]));
-    assert_eq!((&server["key_name"], &server["availability_zone"], &server["config_drive"]), (&json!("key"), &json!("az"), &json!(true)));
-    assert_eq!(server["block_device_mapping_v2"], json!([
-        {"source_type": "volume", "destination_type": "volume", "uuid": "vr", "boot_index": 0, "delete_on_termination": true},
-        {"source_type": "blank", "destination_type": "local", "volume_size": 5, "boot_index": -1, "delete_on_termination": true, "tag": "scratch"},
-        {"source_type": "volume", "destination_type": "volume", "uuid": "v1", "boot_index": -1, "delete_on_termination": true, "tag": "data"},
-    ]));
+    assert_eq!(
+        (&server["key_name"], &server["availability_zone"], &server["config_drive"]),
+        (&json!("key"), &json!("az"), &json!(true))
+    );
+    assert_eq!(
+        server["block_device_mapping_v2"],
+        json!([
+            {"source_type": "volume", "destination_type": "volume", "uuid": "vr", "boot_index": 0, "delete_on_termination": true},
+            {"source_type": "blank", "destination_type": "local", "volume_size": 5, "boot_index": -1, "delete_on_termination": true, "tag": "scratch"},
+            {"source_type": "volume", "destination_type": "volume", "uuid": "v1", "boot_index": -1, "delete_on_termination": true, "tag": "data"},
+        ])
+    );
     let root = draft_of(&plan, "volume-root", &Ids::new()).unwrap();
-    assert_eq!((root.key.as_str(), &root.params["imageRef"], &root.params["size"]), ("volume srv-root", &json!("img"), &json!(10)));
+    assert_eq!(
+        (root.key.as_str(), &root.params["imageRef"], &root.params["size"]),
+        ("volume srv-root", &json!("img"), &json!(10))
+    );
     let data = draft_of(&plan, "volume-1", &Ids::new()).unwrap();
     assert_eq!((&data.params["volume_type"], &data.params["availability_zone"]), (&json!("fast"), &json!("z")));
     assert_eq!(data.params.get("imageRef"), None);
@@ -112,7 +121,8 @@ fn a_full_port_has_every_field() {
         "valueSpecs": [{"name": "x", "key": "extra", "value": "y"}, {"name": "z", "key": "name", "value": "never"}],
     }]}));
     let mut resolved = resolved(1);
-    resolved.ports[0].fixed_ips = vec![ResolvedFixedIp { subnet: Some("s".into()), ip_address: Some("10.0.0.9".into()) }];
+    resolved.ports[0].fixed_ips =
+        vec![ResolvedFixedIp { subnet: Some("s".into()), ip_address: Some("10.0.0.9".into()) }];
     resolved.ports[0].security_groups = vec!["sg".into()];
     resolved.ports[0].tags = vec!["t".into()];
     let body = |extensions: &[&str]| {
@@ -121,20 +131,28 @@ fn a_full_port_has_every_field() {
         draft_of(&Plan::of("srv", &spec, &facts), "port-0", &Ids::new()).unwrap().params
     };
     let port = body(&[]);
-    assert_eq!(port, json!({
-        "name": "srv-0", "network_id": "net", "description": "d", "tags": ["t"], "mac_address": "m", "admin_state_up": false,
-        "fixed_ips": [{"subnet_id": "s", "ip_address": "10.0.0.9"}], "security_groups": ["sg"],
-        "allowed_address_pairs": [{"ip_address": "1.2.3.4", "mac_address": "mm"}, {"ip_address": "5.6.7.8"}],
-        "propagate_uplink_status": true, "port_security_enabled": true, "binding:host_id": "h", "binding:vnic_type": "direct",
-        "binding:profile": {"capabilities": ["switchdev"], "trusted": true}, "extra": "y",
-    }));
+    assert_eq!(
+        port,
+        json!({
+            "name": "srv-0", "network_id": "net", "description": "d", "tags": ["t"], "mac_address": "m", "admin_state_up": false,
+            "fixed_ips": [{"subnet_id": "s", "ip_address": "10.0.0.9"}], "security_groups": ["sg"],
+            "allowed_address_pairs": [{"ip_address": "1.2.3.4", "mac_address": "mm"}, {"ip_address": "5.6.7.8"}],
+            "propagate_uplink_status": true, "port_security_enabled": true, "binding:host_id": "h", "binding:vnic_type": "direct",
+            "binding:profile": {"capabilities": ["switchdev"], "trusted": true}, "extra": "y",
+        })
+    );
     let trusted = body(&["port-trusted-vif"]);
-    assert_eq!((&trusted["trusted"], &trusted["binding:profile"]), (&json!(true), &json!({"capabilities": ["switchdev"]})));
+    assert_eq!(
+        (&trusted["trusted"], &trusted["binding:profile"]),
+        (&json!(true), &json!({"capabilities": ["switchdev"]}))
+    );
 }
 
 #[test]
 fn without_port_security_no_pairs_are_sent() {
-    let spec = spec(json!({"ports": [{"network": {"id": "net"}, "enablePortSecurity": false, "allowedAddressPairs": [{"ipAddress": "1.2.3.4"}]}]}));
+    let spec = spec(
+        json!({"ports": [{"network": {"id": "net"}, "enablePortSecurity": false, "allowedAddressPairs": [{"ipAddress": "1.2.3.4"}]}]}),
+    );
     let resolved = resolved(1);
     let facts = Facts { resolved: Some(&resolved), ..Facts::default() };
     let port = draft_of(&Plan::of("srv", &spec, &facts), "port-0", &Ids::new()).unwrap().params;
@@ -144,14 +162,18 @@ fn without_port_security_no_pairs_are_sent() {
 
 #[test]
 fn a_trunk_stands_on_its_port_and_a_port_can_refuse_one() {
-    let spec = spec(json!({"trunk": true, "ports": [{"network": {"id": "net"}}, {"network": {"id": "net"}, "trunk": false}]}));
+    let spec =
+        spec(json!({"trunk": true, "ports": [{"network": {"id": "net"}}, {"network": {"id": "net"}, "trunk": false}]}));
     let resolved = resolved(2);
     let facts = Facts { resolved: Some(&resolved), ..Facts::default() };
     let plan = Plan::of("srv", &spec, &facts);
     assert_eq!(plan.slots().map(Slot::as_str).collect::<Vec<_>>(), ["port-0", "port-1", "server", "trunk-0"]);
     assert_eq!(draft_of(&plan, "trunk-0", &Ids::new()), None);
     let trunk = draft_of(&plan, "trunk-0", &ids(&[("port-0", "p0")])).unwrap();
-    assert_eq!((trunk.key.as_str(), trunk.params), ("trunk on p0", json!({"name": "srv-0", "sub_ports": [], "port_id": "p0"})));
+    assert_eq!(
+        (trunk.key.as_str(), trunk.params),
+        ("trunk on p0", json!({"name": "srv-0", "sub_ports": [], "port_id": "p0"}))
+    );
 }
 
 #[test]
@@ -176,9 +198,18 @@ fn what_no_cloud_could_serve_is_said_before_it_is_asked() {
     let said = |fields: Value, data: Option<&[u8]>| problem(&spec(fields), data).unwrap_or_default();
     assert!(said(json!({"ports": []}), None).contains("must not be empty"));
     assert!(said(json!({"ports": [{}]}), None).contains("neither a network nor a subnet"));
-    assert!(said(json!({"ports": [{"network": {"id": "n"}, "enablePortSecurity": false, "securityGroups": [{"id": "x"}]}]}), None).contains("port security"));
+    assert!(
+        said(
+            json!({"ports": [{"network": {"id": "n"}, "enablePortSecurity": false, "securityGroups": [{"id": "x"}]}]}),
+            None
+        )
+        .contains("port security")
+    );
     assert!(said(json!({"ports": [{"network": {"id": "n"}, "valueSpecs": [{"name": "a", "key": "tenant_id", "value": "x"}]}]}), None).contains("tenant_id"));
-    assert!(said(json!({"additionalBlockDevices": [{"name": "root", "sizeGiB": 1, "storage": {"type": "Local"}}]}), None).contains("root"));
+    assert!(
+        said(json!({"additionalBlockDevices": [{"name": "root", "sizeGiB": 1, "storage": {"type": "Local"}}]}), None)
+            .contains("root")
+    );
     assert!(said(json!({"serverMetadata": [{"key": "custody-owner", "value": "x"}]}), None).contains("custody-owner"));
     assert!(said(json!({}), Some(&[0; 50_000])).contains("longer than 65535"));
     assert_eq!(said(json!({}), Some(&[0; 49_000])), "");

@@ -169,7 +169,12 @@ impl Reconciler {
             let progress = waiting("stores what the names of the spec lead to", Duration::ZERO);
             return Learned { resolved: facts_resolved.clone(), ..early(progress, Access::Granted) };
         }
-        let facts = Facts { resolved: facts_resolved.as_ref(), extensions: extensions.clone(), user_data: user_data.as_deref(), adopted };
+        let facts = Facts {
+            resolved: facts_resolved.as_ref(),
+            extensions: extensions.clone(),
+            user_data: user_data.as_deref(),
+            adopted,
+        };
         let plan = Plan::of(&view.name, spec, &facts);
         let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
         let estate = ServerEstate::new(session.clone(), plan, concern, owned, extensions);
@@ -177,7 +182,8 @@ impl Reconciler {
         let seen = estate.seen();
         let floating = self.float(spec, &session, &seen, &mut report, floating).await;
         // A server that has just come to life is not yet shown on its ports: only one that was well before can drift.
-        let settled = report.progress == Progress::Done && find(&view.conditions, READY).is_some_and(|it| it.status == "True");
+        let settled =
+            report.progress == Progress::Done && find(&view.conditions, READY).is_some_and(|it| it.status == "True");
         let drift = facts_resolved.as_ref().filter(|_| settled).map(|it| drift(spec, it, &report.ids, &seen));
         Learned { report, seen, resolved: facts_resolved, access: Access::Granted, floating, drift }
     }
@@ -202,12 +208,20 @@ impl Reconciler {
         Ok((ServerEstate::new(session.clone(), plan, concern, owned, prepared.extensions), session))
     }
     /// The session of an owner's credentials.
-    pub async fn session_of(&self, view: &OwnerView, spec: &OpenStackServerSpec) -> Result<(Arc<Session>, Identity), Progress> {
+    pub async fn session_of(
+        &self,
+        view: &OwnerView,
+        spec: &OpenStackServerSpec,
+    ) -> Result<(Arc<Session>, Identity), Progress> {
         self.session(view, spec).await.map_err(|(progress, _)| progress)
     }
 
     /// Credentials, and who they are.
-    async fn session(&self, view: &OwnerView, spec: &OpenStackServerSpec) -> Result<(Arc<Session>, Identity), (Progress, Access)> {
+    async fn session(
+        &self,
+        view: &OwnerView,
+        spec: &OpenStackServerSpec,
+    ) -> Result<(Arc<Session>, Identity), (Progress, Access)> {
         let config = self.inputs.cloud(&view.namespace, &spec.identity_ref).await.map_err(|missing| {
             let why = missing.to_string();
             let progress = match missing {
@@ -244,13 +258,16 @@ impl Reconciler {
         let early = |progress| Box::new(Learned::early(view, progress, Access::Granted));
         let Some(id) = &owned.server else { return Err(early(blocked())) };
         let kinds = BTreeSet::from([Kind::Server]);
-        let snapshots = session.snapshots(&kinds, Freshness::Any).await.map_err(|fault| early(Progress::Failed(fault)))?;
+        let snapshots =
+            session.snapshots(&kinds, Freshness::Any).await.map_err(|fault| early(Progress::Failed(fault)))?;
         let items = snapshots.iter().flat_map(|it| &it.items);
         let server = items.into_iter().find_map(|item| match item {
             Item::Server(server) if server.id == *id => Some(server.clone()),
             _ => None,
         });
-        let well = server.as_ref().is_some_and(|server| !matches!(server.status.as_str(), "ERROR" | "DELETED" | "SOFT_DELETED"));
+        let well = server
+            .as_ref()
+            .is_some_and(|server| !matches!(server.status.as_str(), "ERROR" | "DELETED" | "SOFT_DELETED"));
         if well {
             return Ok(());
         }
@@ -288,11 +305,12 @@ impl Reconciler {
             }
         };
         if let (Some(reference), None) = (&spec.user_data_ref, &owned.server) {
-            let data = self.inputs.user_data(&view.namespace, &reference.name).await.map_err(|missing| match missing {
-                Missing::Pending(why) => waiting_for(reason::WAITING_FOR_DEPENDENCY, why),
-                Missing::Unusable(message) => Progress::Blocked { reason: reason::DEPENDENCY_FAILED, message },
-                Missing::Unavailable(why) => Progress::Failed(Fault::Transient(why)),
-            })?;
+            let data =
+                self.inputs.user_data(&view.namespace, &reference.name).await.map_err(|missing| match missing {
+                    Missing::Pending(why) => waiting_for(reason::WAITING_FOR_DEPENDENCY, why),
+                    Missing::Unusable(message) => Progress::Blocked { reason: reason::DEPENDENCY_FAILED, message },
+                    Missing::Unavailable(why) => Progress::Failed(Fault::Transient(why)),
+                })?;
             if let Some(message) = problem(spec, Some(&data)) {
                 return Err(Progress::Blocked { reason: reason::TOO_LARGE, message });
             }

@@ -1,7 +1,7 @@
 //! From names and filters to ids. Asks the cloud, changes nothing; what the answers mean is decided by plain functions.
 use crate::api::{
-    FixedIp, NeutronFilter, OpenStackServerSpec, PortOpts, ResolvedFixedIp, ResolvedPort, ResolvedServer, SecurityGroupParam,
-    SubnetFilter, SubnetParam,
+    FixedIp, NeutronFilter, OpenStackServerSpec, PortOpts, ResolvedFixedIp, ResolvedPort, ResolvedServer,
+    SecurityGroupParam, SubnetFilter, SubnetParam,
 };
 use crate::cloud::{Cloud, Found, Lookup, Query, TRUNKS};
 use crate::inputs::{Inputs, Missing};
@@ -87,12 +87,21 @@ pub struct Resolver<'a> {
 
 impl Resolver<'_> {
     /// Everything that the spec names.
-    pub async fn server(&self, name: &str, spec: &OpenStackServerSpec, cluster: Option<&str>) -> Result<ResolvedServer, Unresolved> {
+    pub async fn server(
+        &self,
+        name: &str,
+        spec: &OpenStackServerSpec,
+        cluster: Option<&str>,
+    ) -> Result<ResolvedServer, Unresolved> {
         if spec.ports.iter().any(|port| wants_trunk(spec, port)) && !self.cloud.extensions().await?.contains(TRUNKS) {
-            return Err(Unresolved::Unsupported("the spec asks for a trunk, and the cloud has no trunk extension".into()));
+            return Err(Unresolved::Unsupported(
+                "the spec asks for a trunk, and the cloud has no trunk extension".into(),
+            ));
         }
         if !spec.tags.is_empty() && self.cloud.compute_version().await? < 52 {
-            return Err(Unresolved::Unsupported("tags need Nova's microversion 2.52, which the cloud does not have".into()));
+            return Err(Unresolved::Unsupported(
+                "tags need Nova's microversion 2.52, which the cloud does not have".into(),
+            ));
         }
         let image_id = Some(self.image(spec).await?);
         let flavor_id = Some(self.flavor(spec).await?);
@@ -124,7 +133,8 @@ impl Resolver<'_> {
         query.extend(filter.tags.iter().map(|tag| ("tag", tag.clone())));
         let asked = said(&query);
         let found = self.cloud.find(Lookup::Images, query).await?;
-        let (usable, not): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.status.as_deref().is_none_or(|s| s == "active"));
+        let (usable, not): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|it| it.status.as_deref().is_none_or(|s| s == "active"));
         if usable.is_empty() && !not.is_empty() {
             let state = not[0].status.clone().unwrap_or_default();
             return Err(Unresolved::Failed(format!("image {} is {state}, not active", not[0].id)));

@@ -81,7 +81,12 @@ pub struct Parent<'a> {
     pub cluster: &'a str,
 }
 /// A server object owned by its parent.
-pub fn server(parent: Parent<'_>, name: &str, spec: OpenStackServerSpec, annotations: BTreeMap<String, String>) -> OpenStackServer {
+pub fn server(
+    parent: Parent<'_>,
+    name: &str,
+    spec: OpenStackServerSpec,
+    annotations: BTreeMap<String, String>,
+) -> OpenStackServer {
     let Parent { view, api_version, kind, cluster } = parent;
     let mut server = OpenStackServer::new(name, spec);
     server.metadata.namespace = Some(view.namespace.clone());
@@ -103,7 +108,8 @@ pub fn is_owned(server: &OpenStackServer, uid: &str) -> bool {
 }
 /// Was it ready once, and is it still meant to be there?
 pub fn was_ready(server: &OpenStackServer) -> bool {
-    server.metadata.deletion_timestamp.is_none() && said(server, common::conditions::READY).is_some_and(|it| it.0 == "True")
+    server.metadata.deletion_timestamp.is_none()
+        && said(server, common::conditions::READY).is_some_and(|it| it.0 == "True")
 }
 /// Status, reason and message of a condition.
 pub fn said<'a>(server: &'a OpenStackServer, type_: &str) -> Option<(&'a str, &'a str, &'a str)> {

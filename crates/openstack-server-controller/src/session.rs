@@ -49,7 +49,11 @@ impl Session {
         &*self.cloud
     }
     /// All things of these kinds.
-    pub async fn snapshots(&self, kinds: &BTreeSet<Kind>, freshness: Freshness) -> Result<Vec<Arc<Snapshot<Item>>>, Fault> {
+    pub async fn snapshots(
+        &self,
+        kinds: &BTreeSet<Kind>,
+        freshness: Freshness,
+    ) -> Result<Vec<Arc<Snapshot<Item>>>, Fault> {
         let wanted = Kind::ALL.into_iter().zip(&self.observers).filter(|(kind, _)| kinds.contains(kind));
         futures::future::try_join_all(wanted.map(|(_, observer)| observer.get(freshness))).await
     }

@@ -6,8 +6,8 @@ use crate::names::{self, reason};
 use common::conditions::{self, Statement, Tri};
 use common::engine::estate::{Fault, Ids};
 use common::engine::report::{Progress, Report};
-use common::names::reason as shared;
 use common::identity::Slot;
+use common::names::reason as shared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,8 @@ impl Scene<'_> {
     /// The engine has made sure that the recorded server is no more.
     fn is_lost(&self) -> bool {
         let Some(id) = self.server_id() else { return false };
-        let refused = self.report.standing.iter().any(|it| it.slot.kind() == Kind::Server.name() && it.state == "refused");
+        let refused =
+            self.report.standing.iter().any(|it| it.slot.kind() == Kind::Server.name() && it.state == "refused");
         refused && self.seen.missing.contains(&(Kind::Server, id.clone()))
     }
     /// Why the owner has failed, if it has.
@@ -160,7 +161,12 @@ pub fn statements(scene: &Scene<'_>, old: &[Condition], spec: &OpenStackServerSp
         Floating::Unasked => {}
         Floating::Ready => out.push(Statement::new(names::FLOATING_ADDRESS_READY, Tri::True, reason::READY, "")),
         Floating::Waiting(why) => {
-            out.push(Statement::new(names::FLOATING_ADDRESS_READY, Tri::False, reason::WAITING_FOR_ADDRESS, why.clone()));
+            out.push(Statement::new(
+                names::FLOATING_ADDRESS_READY,
+                Tri::False,
+                reason::WAITING_FOR_ADDRESS,
+                why.clone(),
+            ));
         }
         Floating::Failed(why) => {
             out.push(Statement::new(names::FLOATING_ADDRESS_READY, Tri::False, reason::FLOATING_IP_ERROR, why.clone()));
@@ -219,7 +225,9 @@ fn instance_ready(scene: &Scene<'_>, spec: &OpenStackServerSpec) -> Option<State
         Progress::Failed(fault) => match fault {
             Fault::Terminal { reason: shared::INVALID_REQUEST, message } => say(Tri::False, step, message.clone()),
             Fault::Terminal { reason: why, message } => say(Tri::False, why, message.clone()),
-            Fault::Denied(what) if scene.access == Access::Granted => say(Tri::False, reason::POLICY_FORBIDDEN, what.clone()),
+            Fault::Denied(what) if scene.access == Access::Granted => {
+                say(Tri::False, reason::POLICY_FORBIDDEN, what.clone())
+            }
             Fault::Denied(what) => say(Tri::False, reason::AUTHENTICATION_FAILED, what.clone()),
             Fault::Transient(why) => say(Tri::False, reason::CLOUD_UNAVAILABLE, why.clone()),
             Fault::Throttled(_) => say(Tri::False, reason::CLOUD_UNAVAILABLE, "the cloud asks to slow down".to_owned()),

@@ -32,7 +32,10 @@ async fn a_server_of_the_go_provider_is_adopted_with_its_ids_and_goes_with_its_o
     assert_eq!(world.serve().await, Progress::Done, "{}", world.said("InstanceReady"));
     let view = world.stored().view;
     assert_eq!(view.finalizers, ["custody.dev/openstack"]);
-    assert_eq!((view.annotations.get(ADOPT_FROM), view.annotations.get(ADOPTED_FROM).map(String::as_str)), (None, Some("capo")));
+    assert_eq!(
+        (view.annotations.get(ADOPT_FROM), view.annotations.get(ADOPTED_FROM).map(String::as_str)),
+        (None, Some("capo"))
+    );
     assert_eq!(world.status()["instanceID"], json!(server));
     assert_eq!(world.status()["resources"]["ports"], json!([{"id": port}]));
     assert_eq!(world.status()["resources"]["volumes"], json!([{"id": volume}]));
@@ -51,9 +54,15 @@ async fn a_server_of_the_go_provider_is_adopted_with_its_ids_and_goes_with_its_o
 #[tokio::test]
 async fn what_does_not_fit_is_said_and_nothing_is_made_beside_it() {
     for (fields, said) in [
-        (json!({"ports": [{"network": {"id": PRIVATE}}, {"network": {"id": PRIVATE}}]}), "has 1 ports, the spec asks for 2"),
+        (
+            json!({"ports": [{"network": {"id": PRIVATE}}, {"network": {"id": PRIVATE}}]}),
+            "has 1 ports, the spec asks for 2",
+        ),
         (json!({"ports": [{"network": {"filter": {"name": "other"}}}]}), "other networks"),
-        (json!({"rootVolume": {"sizeGiB": 1}, "additionalBlockDevices": [{"name": "d", "sizeGiB": 1, "storage": {"type": "Volume"}}]}), "no volume called srv-d"),
+        (
+            json!({"rootVolume": {"sizeGiB": 1}, "additionalBlockDevices": [{"name": "d", "sizeGiB": 1, "storage": {"type": "Volume"}}]}),
+            "no volume called srv-d",
+        ),
     ] {
         let mut world = World::new(&fields);
         legacy(&world);

@@ -45,7 +45,10 @@ async fn a_server_with_everything_is_made_once_and_goes_with_everything() {
     }
     let status = world.status();
     let server = &world.living("server")[0];
-    assert_eq!((&status["instanceID"], &status["instanceState"], &status["ready"]), (&json!(server.id), &json!("ACTIVE"), &json!(true)));
+    assert_eq!(
+        (&status["instanceID"], &status["instanceState"], &status["ready"]),
+        (&json!(server.id), &json!("ACTIVE"), &json!(true))
+    );
     assert_eq!(world.condition("Ready").unwrap().0, "True");
     assert_eq!(world.condition("InstanceReady").unwrap().0, "True");
     assert_eq!(world.condition("Failed"), None);
@@ -98,7 +101,9 @@ async fn a_lost_reply_of_every_create_doubles_nothing() {
         let mut fields = full();
         fields.as_object_mut().unwrap().remove("userDataRef");
         let mut world = World::new(&fields);
-        world.strike(json!({"match": {"kind": kind, "verb": "create"}, "times": 1, "action": {"cut": {"effect": true}}}));
+        world.strike(
+            json!({"match": {"kind": kind, "verb": "create"}, "times": 1, "action": {"cut": {"effect": true}}}),
+        );
         assert_eq!(world.serve().await, Progress::Done, "{kind}: {}", world.said("InstanceReady"));
         for (kind, count) in [("server", 1), ("port", 2), ("volume", 2), ("trunk", 1)] {
             assert_eq!((world.living(kind).len(), world.made(kind)), (count, count), "{kind}");
@@ -136,7 +141,10 @@ async fn a_server_in_error_is_failed_with_novas_words_and_can_be_brought_back() 
     world.serve().await;
     assert!(world.said("Failed").starts_with("True/NoValidHost"), "{}", world.said("Failed"));
     assert!(world.said("InstanceReady").contains("not enough hosts"), "{}", world.said("InstanceReady"));
-    assert_eq!((world.status()["ready"].clone(), world.status()["instanceState"].clone()), (json!(false), json!("ERROR")));
+    assert_eq!(
+        (world.status()["ready"].clone(), world.status()["instanceState"].clone()),
+        (json!(false), json!("ERROR"))
+    );
     assert_eq!(world.condition("Ready").unwrap().0, "False");
     // no more mutation
     world.clear_log();
@@ -189,7 +197,10 @@ async fn names_that_lead_to_none_or_two_are_said_and_nothing_is_made() {
         (json!({"ports": [{"network": {"filter": {"name": "nowhere"}}}]}), "no network matches"),
         (json!({"serverGroup": {"filter": {"name": "nobody"}}}), "no server group matches"),
         (json!({"securityGroups": [{"filter": {"name": "nope"}}]}), "no security group matches"),
-        (json!({"ports": [{"network": {"filter": {"name": "private"}}, "fixedIPs": [{"subnet": {"id": "5b700000-0000-4000-8000-000000000002"}}]}]}), "is in network"),
+        (
+            json!({"ports": [{"network": {"filter": {"name": "private"}}, "fixedIPs": [{"subnet": {"id": "5b700000-0000-4000-8000-000000000002"}}]}]}),
+            "is in network",
+        ),
         (json!({"ports": [{"fixedIPs": [{"subnet": {"filter": {"ipVersion": 4}}}]}]}), "cannot be told"),
     ];
     for (fields, said) in cases {
@@ -291,7 +302,9 @@ async fn refused_credentials_are_said_and_mended_without_a_restart() {
 async fn a_token_that_ends_in_mid_run_is_replaced_once_and_nothing_is_doubled() {
     let mut world = World::new(&json!({}));
     for kind in ["ports", "servers"] {
-        world.strike(json!({"match": {"kind": kind, "verb": "create"}, "times": 1, "action": {"status": {"status": 401}}}));
+        world.strike(
+            json!({"match": {"kind": kind, "verb": "create"}, "times": 1, "action": {"status": {"status": 401}}}),
+        );
     }
     assert_eq!(world.serve().await, Progress::Done);
     assert_eq!((world.made("server"), world.made("port")), (1, 1));

@@ -75,7 +75,12 @@ fn cases() -> Vec<(Value, bool)> {
         (in_net(json!({"enablePortSecurity": true, "securityGroups": [{"id": UUID}]})), true),
         (in_net(json!({"allowedAddressPairs": [{"ipAddress": ""}]})), false),
         (in_net(json!({"valueSpecs": [{"name": "a", "key": "k", "value": ""}]})), false),
-        (in_net(json!({"valueSpecs": [{"name": "a", "key": "k", "value": "v"}, {"name": "a", "key": "l", "value": "v"}]})), false),
+        (
+            in_net(
+                json!({"valueSpecs": [{"name": "a", "key": "k", "value": "v"}, {"name": "a", "key": "l", "value": "v"}]}),
+            ),
+            false,
+        ),
         (json!({"identityRef": {"name": "", "cloudName": "c"}}), false),
         (json!({"identityRef": {"name": "n", "cloudName": ""}}), false),
         (json!({"identityRef": {"name": "n", "cloudName": "c", "type": "ClusterIdentity"}}), true),
@@ -171,7 +176,13 @@ async fn a_spec_is_immutable_but_for_the_credentials() {
         return;
     }
     let (_cluster, namespace, api) = installed().await;
-    let stored = api.create(&PostParams::default(), &server(&json!({"rootVolume": {"sizeGiB": 1, "availabilityZone": {"name": "z"}}, "tags": ["a"]}))).await.unwrap();
+    let stored = api
+        .create(
+            &PostParams::default(),
+            &server(&json!({"rootVolume": {"sizeGiB": 1, "availabilityZone": {"name": "z"}}, "tags": ["a"]})),
+        )
+        .await
+        .unwrap();
     assert_eq!(stored.data["spec"]["identityRef"]["type"], "Secret", "the default is stored");
     assert_eq!(stored.data["spec"]["rootVolume"]["availabilityZone"]["from"], "Name");
     let dry = PatchParams { dry_run: true, ..PatchParams::default() };

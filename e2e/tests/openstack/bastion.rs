@@ -14,14 +14,21 @@ const PATIENCE: Duration = Duration::from_secs(150);
 struct Clusters(Api<DynamicObject>);
 impl Clusters {
     async fn of(stage: &Stage) -> Result<Self> {
-        Ok(Clusters(dynamic_api(stage.cluster.client().await?, stage.namespace(), API_VERSION, "OpenStackCluster", "openstackclusters")))
+        Ok(Clusters(dynamic_api(
+            stage.cluster.client().await?,
+            stage.namespace(),
+            API_VERSION,
+            "OpenStackCluster",
+            "openstackclusters",
+        )))
     }
     async fn create(&self, name: &str, fields: &Value) -> Result<()> {
         let mut spec = json!({"identityRef": {"name": "creds", "cloudName": "c"}, "network": {"filter": {"name": "private"}}, "tags": ["cluster"]});
         if let (Some(spec), Some(fields)) = (spec.as_object_mut(), fields.as_object()) {
             spec.extend(fields.clone());
         }
-        let object = json!({"apiVersion": API_VERSION, "kind": "OpenStackCluster", "metadata": {"name": name}, "spec": spec});
+        let object =
+            json!({"apiVersion": API_VERSION, "kind": "OpenStackCluster", "metadata": {"name": name}, "spec": spec});
         let object: DynamicObject = serde_json::from_value(object).map_err(Error::other)?;
         self.0.create(&PostParams::default(), &object).await?;
         Ok(())
@@ -35,7 +42,8 @@ impl Clusters {
     }
     async fn wait_bastion(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Result<DynamicObject> {
         let ready = |object: &DynamicObject| condition(object, "BastionReady").is_some_and(|it| it.0 == "True");
-        self.wait(name, "to have its bastion", |object| ready(object) && wanted(&object.data["status"]["bastion"])).await
+        self.wait(name, "to have its bastion", |object| ready(object) && wanted(&object.data["status"]["bastion"]))
+            .await
     }
 }
 fn bastion(flavor: &str) -> Value {
@@ -52,20 +60,31 @@ async fn story() -> Result<()> {
     let clusters = Clusters::of(&stage).await?;
     // given a cluster without a bastion, then it is ready by its network alone
     clusters.create("plain", &json!({})).await?;
-    let plain = clusters.wait("plain", "to be ready", |it| condition(it, "Ready").is_some_and(|it| it.0 == "True")).await?;
+    let plain =
+        clusters.wait("plain", "to be ready", |it| condition(it, "Ready").is_some_and(|it| it.0 == "True")).await?;
     assert_eq!(plain.data["status"]["initialization"]["provisioned"], true);
     assert_eq!(plain.data["status"]["network"]["id"], "7e700000-0000-4000-8000-000000000001");
     // given one with what is not made here, then that is said
     clusters.create("managed", &json!({"managedSubnets": [{"cidr": "10.0.0.0/24"}]})).await?;
-    clusters.wait("managed", "to be refused", |it| condition(it, "Ready").is_some_and(|it| it.1 == "NotSupported" && it.2.contains("managedSubnets"))).await?;
+    clusters
+        .wait("managed", "to be refused", |it| {
+            condition(it, "Ready").is_some_and(|it| it.1 == "NotSupported" && it.2.contains("managedSubnets"))
+        })
+        .await?;
     // when a bastion is asked for
     clusters.create("c", &bastion("m1.small")).await?;
     let object = clusters.wait_bastion("c", |it| it["floatingIP"].is_string() && it["id"].is_string()).await?;
     // then it has a server of the cluster's own, with its tags and network, and an address
     let first = object.data["status"]["bastion"].clone();
-    assert_eq!((&first["name"], &first["state"], &first["sshKeyName"]), (&json!("c-bastion"), &json!("ACTIVE"), &json!("key")));
+    assert_eq!(
+        (&first["name"], &first["state"], &first["sshKeyName"]),
+        (&json!("c-bastion"), &json!("ACTIVE"), &json!("key"))
+    );
     let server = stage.servers.get("c-bastion").await?;
-    assert_eq!(server.metadata.owner_references.as_ref().and_then(|it| it.first()).map(|it| it.kind.as_str()), Some("OpenStackCluster"));
+    assert_eq!(
+        server.metadata.owner_references.as_ref().and_then(|it| it.first()).map(|it| it.kind.as_str()),
+        Some("OpenStackCluster")
+    );
     assert_eq!(server.data["spec"]["tags"], json!(["cluster"]));
     let addresses = stage.living("fip").await?;
     assert_eq!((addresses.len(), &addresses[0].fields["floating_ip_address"]), (1, &first["floatingIP"]));
@@ -79,7 +98,12 @@ async fn story() -> Result<()> {
     assert_eq!(addresses[0].fields["port_id"], json!(ports[0].id));
     // when it is disabled, then everything of it goes and the cluster stays ready
     clusters.patch("c", &json!({"spec": {"bastion": {"enabled": false}}})).await?;
-    let object = clusters.wait("c", "to have no bastion", |it| it.data["status"]["bastion"].is_null() && condition(it, "BastionReady").is_some_and(|it| it.1 == "NotWanted")).await?;
+    let object = clusters
+        .wait("c", "to have no bastion", |it| {
+            it.data["status"]["bastion"].is_null()
+                && condition(it, "BastionReady").is_some_and(|it| it.1 == "NotWanted")
+        })
+        .await?;
     assert_eq!(condition(&object, "Ready").map(|it| it.0), Some("True"));
     e2e::wait_until_gone(&stage.servers, "c-bastion", PATIENCE).await?;
     e2e::until("nothing left of the bastion", PATIENCE, || async {
@@ -97,7 +121,9 @@ async fn story() -> Result<()> {
     }
     assert_eq!(stage.ours().await?.len(), 0);
     let made = stage.things().await?.iter().filter(|it| it.is_ours()).count();
-    seen(&format!("a bastion made, replaced, disabled, made again and gone with its cluster: {made} things made, none left"));
+    seen(&format!(
+        "a bastion made, replaced, disabled, made again and gone with its cluster: {made} things made, none left"
+    ));
     controller.kill().await?;
     stage.clear().await
 }

@@ -42,8 +42,14 @@ async fn told() -> Result<()> {
     // given no room for a server
     stage.behave(&json!({"quotas": {"servers": 0}})).await?;
     stage.create("full", &spec(&json!({}))).await?;
-    let object = stage.wait_said("full", "InstanceReady", "False/QuotaExceeded: forbidden: Quota exceeded for instances").await?;
-    assert!(condition(&object, "InstanceReady").is_some_and(|it| it.2.contains("request req-")), "{}", object.data["status"]);
+    let object = stage
+        .wait_said("full", "InstanceReady", "False/QuotaExceeded: forbidden: Quota exceeded for instances")
+        .await?;
+    assert!(
+        condition(&object, "InstanceReady").is_some_and(|it| it.2.contains("request req-")),
+        "{}",
+        object.data["status"]
+    );
     assert_eq!(condition(&object, "Failed"), None, "a quota can be raised");
     stage.behave(&json!({})).await?;
     stage.wait_ready("full").await?;

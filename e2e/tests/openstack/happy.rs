@@ -53,6 +53,8 @@ async fn road() -> Result<()> {
     assert!(forbidden.is_empty(), "{forbidden:?}");
     let calls = stage.emulator.count_calls(&[]).await?;
     let writes = stage.emulator.count_calls(&[("effect", "true")]).await?;
-    seen(&format!("2 servers with 2 ports, a trunk and 2 volumes each, made and deleted: {calls} calls, {writes} of them writes"));
+    seen(&format!(
+        "2 servers with 2 ports, a trunk and 2 volumes each, made and deleted: {calls} calls, {writes} of them writes"
+    ));
     stage.clear().await
 }

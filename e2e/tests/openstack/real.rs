@@ -74,7 +74,8 @@ impl Real {
         serde_json::from_str(text.trim()).map_err(Error::other)
     }
     async fn create(&self, name: &str, spec: &Value) -> Result<()> {
-        let object = json!({"apiVersion": API_VERSION, "kind": "OpenStackServer", "metadata": {"name": name}, "spec": spec});
+        let object =
+            json!({"apiVersion": API_VERSION, "kind": "OpenStackServer", "metadata": {"name": name}, "spec": spec});
         let object: DynamicObject = serde_json::from_value(object).map_err(Error::other)?;
         self.servers.create(&PostParams::default(), &object).await?;
         Ok(())
@@ -133,7 +134,10 @@ async fn whole() -> Result<()> {
     let look = real.look().await?;
     let server = &look["servers"][0];
     assert_eq!(look["servers"].as_array().map(Vec::len), Some(1), "{look}");
-    assert_eq!((&server["name"], &server["status"], &server["key_name"]), (&json!("srv"), &json!("ACTIVE"), &json!("key")));
+    assert_eq!(
+        (&server["name"], &server["status"], &server["key_name"]),
+        (&json!("srv"), &json!("ACTIVE"), &json!("key"))
+    );
     assert_eq!(server["metadata"]["team"], "x");
     assert_eq!(server["id"], object.data["status"]["instanceID"]);
     let ports = look["ports"].as_array().cloned().unwrap_or_default();
@@ -143,7 +147,10 @@ async fn whole() -> Result<()> {
     assert_eq!(names, ["srv-0", "srv-2", "srv-second"].into());
     let tags = |port: &Value| port["tags"].as_array().cloned().unwrap_or_default();
     assert!(ports.iter().all(|port| tags(port).contains(&json!("blue"))), "{ports:?}");
-    assert!(ports.iter().all(|port| port["description"].as_str().is_some_and(|it| it.contains("custody-owner="))), "{ports:?}");
+    assert!(
+        ports.iter().all(|port| port["description"].as_str().is_some_and(|it| it.contains("custody-owner="))),
+        "{ports:?}"
+    );
     assert_eq!(look["trunks"].as_array().map(Vec::len), Some(1));
     let volumes = look["volumes"].as_array().cloned().unwrap_or_default();
     assert_eq!(volumes.len(), 2, "{volumes:?}");
@@ -155,7 +162,11 @@ async fn whole() -> Result<()> {
     // when they go, then nothing is left
     real.delete_all().await?;
     let metrics = controller.metrics().await?;
-    let calls: f64 = metrics.lines().filter(|line| line.starts_with("cloud_requests_total{")).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
+    let calls: f64 = metrics
+        .lines()
+        .filter(|line| line.starts_with("cloud_requests_total{"))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum();
     seen(&format!("a real OpenStack: a server with 3 ports, a trunk and 2 volumes made and deleted in {calls} calls"));
     controller.kill().await?;
     real.clear().await
@@ -169,7 +180,8 @@ async fn killed() -> Result<()> {
     let Some(real) = Real::set("realkill").await? else { return Ok(()) };
     let dice = Random::seeded(env::number(env::SEED, 1));
     let mut controller = real.start(&[]).await?;
-    let small = spec(&json!({"image": {"filter": {"name": "tiny"}}, "flavor": "m1.tiny", "rootVolume": {"sizeGiB": 1}}));
+    let small =
+        spec(&json!({"image": {"filter": {"name": "tiny"}}, "flavor": "m1.tiny", "rootVolume": {"sizeGiB": 1}}));
     let mut kills = 0;
     for n in 0..4 {
         real.create(&format!("srv-{n}"), &small).await?;
@@ -214,10 +226,16 @@ async fn many() -> Result<()> {
     let took = SystemClock.boot().since(began);
     let metrics = controller.metrics().await?;
     let sum = |name: &str| -> f64 {
-        metrics.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        metrics
+            .lines()
+            .filter(|line| line.starts_with(name))
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     };
     let (calls, waited) = (sum("cloud_requests_total{"), sum("cloud_request_duration_seconds_sum"));
-    seen(&format!("a real OpenStack: {count} servers ready after {took:?}; {calls} calls, which took the cloud {waited:.0} s in all, up to 8 at once"));
+    seen(&format!(
+        "a real OpenStack: {count} servers ready after {took:?}; {calls} calls, which took the cloud {waited:.0} s in all, up to 8 at once"
+    ));
     real.delete_all().await?;
     controller.kill().await?;
     real.clear().await

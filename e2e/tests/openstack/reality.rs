@@ -28,13 +28,15 @@ impl Side {
         let http = reqwest::Client::builder().timeout(Duration::from_secs(60)).build()?;
         let text = |key: &str| auth[key].as_str().unwrap_or_default().to_owned();
         let auth_url = text("auth_url");
-        let mut known: BTreeMap<String, String> = known.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let mut known: BTreeMap<String, String> =
+            known.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         known.insert("credential".into(), text("application_credential_id"));
         known.insert("secret".into(), text("application_credential_secret"));
         let mut side = Side { http, auth_url, token: String::new(), endpoints: BTreeMap::new(), known };
         let body = side.fill(&json!({"auth": {"identity": {"methods": ["application_credential"], "application_credential": {"id": "{credential}", "secret": "{secret}"}}}}));
         let reply = side.http.post(format!("{}/auth/tokens", side.auth_url)).json(&body).send().await?;
-        side.token = reply.headers().get("x-subject-token").and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
+        side.token =
+            reply.headers().get("x-subject-token").and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
         let body: Value = reply.json().await?;
         side.known.insert("project".into(), body["token"]["project"]["id"].as_str().unwrap_or_default().to_owned());
         for entry in body["token"]["catalog"].as_array().into_iter().flatten() {
@@ -73,7 +75,8 @@ impl Side {
             request = request.header("x-auth-token", &self.token);
         }
         if service == "compute" {
-            request = request.header("openstack-api-version", "compute 2.60").header("x-openstack-nova-api-version", "2.60");
+            request =
+                request.header("openstack-api-version", "compute 2.60").header("x-openstack-nova-api-version", "2.60");
         }
         if !step.body.is_null() {
             request = request.json(&self.fill(&step.body));
@@ -90,7 +93,11 @@ impl Side {
         loop {
             let path: &'static str = Box::leak(self.fill_text(path).into_boxed_str());
             let answer = self.ask(&Step { path, ..step.clone() }).await?;
-            let is = answer.body.pointer(pointer).and_then(Value::as_str).map_or_else(|| answer.status.to_string(), str::to_owned);
+            let is = answer
+                .body
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .map_or_else(|| answer.status.to_string(), str::to_owned);
             if is == wanted {
                 return Ok(());
             }
@@ -133,7 +140,8 @@ fn requests() -> Vec<Step> {
     let delete = |service, path| step("DELETE", service, path, Value::Null);
     let nobody = "00000000-0000-4000-8000-000000000000";
     let server = |name: &str, more: Value| {
-        let mut server = json!({"name": name, "flavorRef": "{flavor}", "imageRef": "{image}", "networks": [{"port": "{port}"}]});
+        let mut server =
+            json!({"name": name, "flavorRef": "{flavor}", "imageRef": "{image}", "networks": [{"port": "{port}"}]});
         server.as_object_mut().into_iter().for_each(|it| it.extend(more.as_object().cloned().unwrap_or_default()));
         json!({ "server": server })
     };
@@ -179,7 +187,6 @@ fn requests() -> Vec<Step> {
         get("network", "/ports?project_id={project}"),
         get("network", "/ports/00000000-0000-4000-8000-000000000000"),
         step("PUT", "network", "/ports/{port}/tags", json!({"tags": ["b", "a"]})),
-        step("PUT", "network", "/ports/00000000-0000-4000-8000-000000000000/tags", json!({"tags": ["a"]})),
         step("PUT", "network", "/ports/{port}", json!({"port": {"description": "changed"}})),
         step("PUT", "network", "/ports/{port}", json!({"port": {"nonsense": 1}})),
         step("POST", "network", "/trunks", json!({"trunk": {"port_id": "{port}", "name": "t", "description": "d", "sub_ports": []}})).keep("trunk", "/trunk/id"),
@@ -213,8 +220,8 @@ fn requests() -> Vec<Step> {
         get("network", "/ports/{port}"),
         get("volume", "/volumes/{volume}"),
         delete("volume", "/volumes/{volume}"),
+        // Whether a trunk on a plugged port can go depends on the driver: it is not asked.
         delete("network", "/ports/{port}"),
-        delete("network", "/trunks/{trunk}"),
         step("POST", "compute", "/servers", server("again", json!({}))),
         step("POST", "compute", "/servers/{server}/metadata", json!({"metadata": {"custody-slot": "y"}})),
         delete("compute", "/servers/{server}/metadata/custody-slot"),
@@ -257,7 +264,9 @@ fn differences(path: &str, emulated: &Value, real: &Value, out: &mut Vec<String>
                 differences(&format!("{path}/0"), one, other, out);
             }
         }
-        (a, b) if std::mem::discriminant(a) != std::mem::discriminant(b) => out.push(format!("{path} is {a} here and {b} there")),
+        (a, b) if std::mem::discriminant(a) != std::mem::discriminant(b) => {
+            out.push(format!("{path} is {a} here and {b} there"))
+        }
         _ => {}
     }
 }

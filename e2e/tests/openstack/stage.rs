@@ -92,9 +92,11 @@ impl Stage {
     pub(crate) async fn set(name: &str) -> Result<Self> {
         let cluster = &*e2e::cluster().await?;
         let account = Account::shipped(cluster, BINARY).await?;
-        let emulator = EmulatorProcess::start(cluster, "openstack", &format!("{name}-cloud"), &[(PRINCIPAL, SECRET)]).await?;
+        let emulator =
+            EmulatorProcess::start(cluster, "openstack", &format!("{name}-cloud"), &[(PRINCIPAL, SECRET)]).await?;
         let namespace = TemporaryNamespace::create(cluster, name).await?;
-        let servers = dynamic_api(cluster.client().await?, namespace.name(), API_VERSION, "OpenStackServer", "openstackservers");
+        let servers =
+            dynamic_api(cluster.client().await?, namespace.name(), API_VERSION, "OpenStackServer", "openstackservers");
         let stage = Stage { cluster: cluster.clone(), account, emulator, servers, namespace, name: name.to_owned() };
         stage.behave(&json!({})).await?;
         stage.secret("creds", &[("clouds.yaml", &stage.clouds(SECRET))]).await?;
@@ -103,7 +105,8 @@ impl Stage {
     /// clouds.yaml with this secret.
     pub(crate) fn clouds(&self, secret: &str) -> String {
         let url = format!("{}/identity/v3", self.emulator.url());
-        let auth = json!({"auth_url": url, "application_credential_id": PRINCIPAL, "application_credential_secret": secret});
+        let auth =
+            json!({"auth_url": url, "application_credential_id": PRINCIPAL, "application_credential_secret": secret});
         json!({"clouds": {"c": {"auth_type": "v3applicationcredential", "auth": auth}}}).to_string()
     }
     /// Writes a Secret.
@@ -116,7 +119,8 @@ impl Stage {
     }
     /// Sets lag and the like; things build quickly and the whole call log is kept unless said otherwise.
     pub(crate) async fn behave(&self, settings: &Value) -> Result<()> {
-        let mut whole = json!({"build": {"servers": {"fixed_ms": 500}, "volumes": {"fixed_ms": 300}}, "call_log": 500_000});
+        let mut whole =
+            json!({"build": {"servers": {"fixed_ms": 500}, "volumes": {"fixed_ms": 300}}, "call_log": 500_000});
         if let (Some(whole), Some(more)) = (whole.as_object_mut(), settings.as_object()) {
             whole.extend(more.clone());
         }
@@ -137,7 +141,8 @@ impl Stage {
         Ok(controller)
     }
     pub(crate) async fn create(&self, name: &str, spec: &Value) -> Result<DynamicObject> {
-        let object = json!({"apiVersion": API_VERSION, "kind": "OpenStackServer", "metadata": {"name": name}, "spec": spec});
+        let object =
+            json!({"apiVersion": API_VERSION, "kind": "OpenStackServer", "metadata": {"name": name}, "spec": spec});
         let object: DynamicObject = serde_json::from_value(object).map_err(Error::other)?;
         Ok(self.servers.create(&PostParams::default(), &object).await?)
     }
@@ -156,7 +161,12 @@ impl Stage {
         Ok(())
     }
     /// Waits until a server is as wanted.
-    pub(crate) async fn wait(&self, name: &str, what: &str, wanted: impl Fn(&DynamicObject) -> bool) -> Result<DynamicObject> {
+    pub(crate) async fn wait(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&DynamicObject) -> bool,
+    ) -> Result<DynamicObject> {
         e2e::wait_for_object(&self.servers, name, &format!("{name} {what}"), PATIENCE, wanted).await
     }
     pub(crate) async fn wait_ready(&self, name: &str) -> Result<DynamicObject> {
@@ -164,7 +174,10 @@ impl Stage {
     }
     pub(crate) async fn wait_said(&self, name: &str, kind: &str, text: &str) -> Result<DynamicObject> {
         let what = format!("to say {text:?} in {kind}");
-        self.wait(name, &what, |object| condition(object, kind).is_some_and(|it| format!("{}/{}: {}", it.0, it.1, it.2).contains(text))).await
+        self.wait(name, &what, |object| {
+            condition(object, kind).is_some_and(|it| format!("{}/{}: {}", it.0, it.1, it.2).contains(text))
+        })
+        .await
     }
     /// Everything that is or ever was.
     pub(crate) async fn things(&self) -> Result<Vec<Thing>> {

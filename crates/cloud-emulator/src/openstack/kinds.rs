@@ -163,7 +163,9 @@ pub(super) fn name(request: &Request) -> Naming<'_> {
         }
         (_, "GET", []) => ("versions", "get"),
         (Service::Network, "GET", ["extensions"]) => ("extensions", "list"),
-        (Service::Compute, "GET", ["limits"]) | (Service::Network, "GET", ["quotas", _, "details"]) => ("limits", "get"),
+        (Service::Compute, "GET", ["limits"]) | (Service::Network, "GET", ["quotas", _, "details"]) => {
+            ("limits", "get")
+        }
         _ => ("", ""),
     };
     if !simple.0.is_empty() {

@@ -17,8 +17,8 @@ mod writes;
 
 use crate::kit::dice::Dice;
 use crate::kit::{
-    Answer, ByHandError, Call, Cloud, Emulator, Kit, Naming, Plant, Principal, Principals, Refusal, Request, Settings, Tags,
-    Truth, Vocabulary,
+    Answer, ByHandError, Call, Cloud, Emulator, Kit, Naming, Plant, Principal, Principals, Refusal, Request, Settings,
+    Tags, Truth, Vocabulary,
 };
 use http::StatusCode;
 use http::header::HeaderName;
@@ -67,18 +67,18 @@ pub struct OpenStackState {
     next_floating: u32,
 }
 
-impl OpenStackState {
-    fn has(&self, settings: &Settings, what: &str) -> bool {
-        !settings.lacks.contains(what)
-    }
-    /// The minor number of the microversion that a request asks for.
-    fn version(&self, request: &Request) -> u32 {
-        let header = |name: &str| request.headers().get(name).and_then(|it| it.to_str().ok());
-        let asked = header("openstack-api-version").and_then(|it| it.strip_prefix("compute "));
-        let asked = asked.or_else(|| header("x-openstack-nova-api-version"));
-        asked.and_then(|it| it.strip_prefix("2.")).and_then(|it| it.parse().ok()).unwrap_or(1)
-    }
+fn has(settings: &Settings, what: &str) -> bool {
+    !settings.lacks.contains(what)
+}
+/// The minor number of the microversion that a request asks for.
+fn version_of(request: &Request) -> u32 {
+    let header = |name: &str| request.headers().get(name).and_then(|it| it.to_str().ok());
+    let asked = header("openstack-api-version").and_then(|it| it.strip_prefix("compute "));
+    let asked = asked.or_else(|| header("x-openstack-nova-api-version"));
+    asked.and_then(|it| it.strip_prefix("2.")).and_then(|it| it.parse().ok()).unwrap_or(1)
+}
 
+impl OpenStackState {
     fn dispatch(&mut self, settings: &Settings, dice: &mut Dice, call: Call<'_>) -> Result<Answer, Refused> {
         let request = call.request;
         self.store.settle(settings, dice, call.now);
@@ -91,17 +91,22 @@ impl OpenStackState {
             return Err(Refused::unauthorized());
         }
         match (call.naming.kind, call.naming.verb) {
-            ("extensions", "list") => return Ok(self.extensions(settings)),
+            ("extensions", "list") => return Ok(Self::extensions(settings)),
             ("limits", "get") => return Ok(self.limits(settings, call)),
             _ => {}
         }
         let Some(kind) = ALL.into_iter().find(|kind| kind.plural() == call.naming.kind) else {
             return Ok(Answer::new(StatusCode::NOT_FOUND, b"<html><body>404 Not Found</body></html>".to_vec()));
         };
-        if kind == Kind::Trunk && !self.has(settings, "trunk") {
-            return Err(Refused::new(Service::Network, StatusCode::NOT_FOUND, "HTTPNotFound", "The resource could not be found.".into()));
+        if kind == Kind::Trunk && !has(settings, "trunk") {
+            return Err(Refused::new(
+                Service::Network,
+                StatusCode::NOT_FOUND,
+                "HTTPNotFound",
+                "The resource could not be found.".into(),
+            ));
         }
-        let version = self.version(request);
+        let version = version_of(request);
         if kind.service() == Service::Compute && version > NEWEST_COMPUTE {
             let message = format!("Version 2.{version} is not supported by the API.");
             return Err(Refused::new(Service::Compute, StatusCode::NOT_ACCEPTABLE, "", message));
@@ -111,7 +116,8 @@ impl OpenStackState {
             ("create", _) => self.create(settings, dice, kind, call),
             ("get", Some(id)) => {
                 let found = self.store.seen(&call.principal.account, kind, id, call.now);
-                let found = found.filter(|it| it.readable_from <= call.now).ok_or_else(|| Refused::not_found(kind, id))?;
+                let found =
+                    found.filter(|it| it.readable_from <= call.now).ok_or_else(|| Refused::not_found(kind, id))?;
                 let shown = show::thing(&self.store, found, &call.principal.account, call.now, false, version);
                 Ok(replies::one(StatusCode::OK, kind, shown))
             }
@@ -120,11 +126,16 @@ impl OpenStackState {
             ("mark", Some(id)) => self.mark(kind, id, call),
             ("action" | "free", Some(id)) => self.action(settings, dice, kind, id, call),
             ("delete", Some(id)) => self.delete(settings, dice, kind, id, call),
-            _ => Err(Refused::new(kind.service(), StatusCode::NOT_FOUND, "HTTPNotFound", "The resource could not be found.".into())),
+            _ => Err(Refused::new(
+                kind.service(),
+                StatusCode::NOT_FOUND,
+                "HTTPNotFound",
+                "The resource could not be found.".into(),
+            )),
         }
     }
-    fn extensions(&self, settings: &Settings) -> Answer {
-        let has = EXTENSIONS.iter().filter(|alias| self.has(settings, alias));
+    fn extensions(settings: &Settings) -> Answer {
+        let has = EXTENSIONS.iter().filter(|alias| has(settings, alias));
         let list: Vec<Value> = has.map(|alias| json!({"alias": alias, "name": alias, "description": "", "links": [], "updated": "2026-01-01T00:00:00-00:00"})).collect();
         Answer::new(StatusCode::OK, json!({"extensions": list}).to_string().into_bytes())
     }
@@ -172,7 +183,8 @@ impl Cloud for OpenStackState {
         }
     }
     fn permission(&self, naming: &Naming<'_>) -> Option<String> {
-        let free = naming.verb.is_empty() || matches!(naming.kind, "tokens" | "versions" | "extensions" | "limits" | "");
+        let free =
+            naming.verb.is_empty() || matches!(naming.kind, "tokens" | "versions" | "extensions" | "limits" | "");
         (!free).then(|| format!("{}.{}", naming.kind, naming.verb))
     }
     fn serve(&mut self, settings: &Settings, dice: &mut Dice, call: Call<'_>) -> Answer {
@@ -198,11 +210,17 @@ impl Cloud for OpenStackState {
             return Err(ByHandError(format!("port {on} has a trunk already")));
         }
         let project = plant.account.unwrap_or_else(|| settings.account.clone());
-        let maker = Maker { project: Some(project.into()), name: plant.created_by.into(), planted: true, born: plant.born.unwrap_or(now) };
+        let maker = Maker {
+            project: Some(project.into()),
+            name: plant.created_by.into(),
+            planted: true,
+            born: plant.born.unwrap_or(now),
+        };
         let mut body = plant.fields;
         // Where it stands: the bodies of creates name these by other words.
         let server = body.remove("server_id").and_then(|it| it.as_str().map(str::to_owned));
-        let ports: Vec<String> = body.remove("plugged").and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
+        let ports: Vec<String> =
+            body.remove("plugged").and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
         if let Some(Value::Object(server)) = body.remove("server") {
             body = server;
         }
@@ -262,7 +280,8 @@ impl Cloud for OpenStackState {
     }
     fn fail_next_build(&mut self, kind: &str, reason: &str, times: u32) -> Result<(), ByHandError> {
         let kind = Kind::by_word(kind).filter(|kind| matches!(kind, Kind::Server | Kind::Volume | Kind::Port));
-        let kind = kind.ok_or_else(|| ByHandError("servers and volumes are built, and ports can find no address".to_owned()))?;
+        let kind =
+            kind.ok_or_else(|| ByHandError("servers and volumes are built, and ports can find no address".to_owned()))?;
         for _ in 0..times {
             self.failures[kind.index()].push_back(reason.to_owned());
         }

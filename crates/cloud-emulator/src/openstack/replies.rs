@@ -23,6 +23,7 @@ fn nova_word(status: StatusCode) -> &'static str {
 }
 impl Refused {
     /// In the words of a service; `word` is Neutron's type of the error.
+    #[allow(clippy::needless_pass_by_value)] // most callers have just made the text
     pub(super) fn new(service: Service, status: StatusCode, word: &str, message: String) -> Self {
         let code = status.as_u16();
         let body = match service {
@@ -30,7 +31,9 @@ impl Refused {
             Service::Identity => {
                 json!({"error": {"code": code, "title": status.canonical_reason().unwrap_or_default(), "message": message}})
             }
-            Service::Image => json!({"message": message, "code": format!("{status}"), "title": status.canonical_reason()}),
+            Service::Image => {
+                json!({"message": message, "code": format!("{status}"), "title": status.canonical_reason()})
+            }
             Service::Compute | Service::Volume => json!({ nova_word(status): {"code": code, "message": message} }),
         };
         Refused { status, body }
@@ -67,11 +70,14 @@ impl Refused {
     pub(super) fn quota(kind: Kind, most: u64) -> Self {
         match kind {
             Kind::Server => {
-                let message = format!("Quota exceeded for instances: Requested 1, but already used {most} of {most} instances");
+                let message =
+                    format!("Quota exceeded for instances: Requested 1, but already used {most} of {most} instances");
                 Refused::new(Service::Compute, StatusCode::FORBIDDEN, "", message)
             }
             Kind::Volume => {
-                let message = format!("VolumeLimitExceeded: Maximum number of volumes allowed ({most}) exceeded for quota 'volumes'. Quota exceeded.");
+                let message = format!(
+                    "VolumeLimitExceeded: Maximum number of volumes allowed ({most}) exceeded for quota 'volumes'. Quota exceeded."
+                );
                 Refused::new(Service::Volume, StatusCode::PAYLOAD_TOO_LARGE, "", message)
             }
             other => {

@@ -12,7 +12,8 @@ pub(super) const DEFAULT_GROUP: &str = "5ec00000-0000-4000-8000-000000000001";
 /// The scenery: kind, id, body.
 fn all() -> Vec<(Kind, &'static str, Value)> {
     let image = |name: &str, tags: Value| json!({"name": name, "status": "active", "tags": tags, "visibility": "public", "min_disk": 0, "size": 1});
-    let flavor = |name: &str| json!({"name": name, "vcpus": 1, "ram": 512, "disk": 1, "os-flavor-access:is_public": true});
+    let flavor =
+        |name: &str| json!({"name": name, "vcpus": 1, "ram": 512, "disk": 1, "os-flavor-access:is_public": true});
     let network = |name: &str, external: bool| json!({"name": name, "router:external": external, "shared": true, "admin_state_up": true, "tags": if name == "tagged" { json!(["blue", "team"]) } else { json!([]) }});
     let subnet = |name: &str, network: &str, cidr: &str| json!({"name": name, "network_id": network, "cidr": cidr, "ip_version": 4, "gateway_ip": null, "enable_dhcp": false});
     let (private, other, tagged, public) = (
@@ -40,7 +41,11 @@ fn all() -> Vec<(Kind, &'static str, Value)> {
         (Kind::SecurityGroup, DEFAULT_GROUP, json!({"name": "default", "description": "Default security group"})),
         (Kind::SecurityGroup, "5ec00000-0000-4000-8000-000000000002", json!({"name": "web", "description": "web"})),
         (Kind::Router, router, json!({"name": "router", "external_gateway_info": {"network_id": public}})),
-        (Kind::ServerGroup, "5e600000-0000-4000-8000-000000000001", json!({"name": "group", "policies": ["soft-anti-affinity"], "members": [], "metadata": {}})),
+        (
+            Kind::ServerGroup,
+            "5e600000-0000-4000-8000-000000000001",
+            json!({"name": "group", "policies": ["soft-anti-affinity"], "members": [], "metadata": {}}),
+        ),
         (Kind::Keypair, "key", json!({"name": "key", "fingerprint": "x"})),
         (
             Kind::Port,

@@ -33,7 +33,10 @@ pub(super) fn thing(store: &Store, it: &Thing, project: &str, now: Timestamp, as
                 Phase::Ready => "available",
             };
             body.entry("status").or_insert_with(|| json!(status));
-            let attached = it.server.iter().map(|(server, _)| json!({"server_id": server, "volume_id": it.id, "device": "/dev/vda"}));
+            let attached = it
+                .server
+                .iter()
+                .map(|(server, _)| json!({"server_id": server, "volume_id": it.id, "device": "/dev/vda"}));
             body.insert("attachments".into(), attached.collect());
             body.insert("created_at".into(), json!(time(it.born, it.kind)));
             body.insert("os-vol-tenant-attr:tenant_id".into(), json!(owner));
@@ -46,11 +49,16 @@ pub(super) fn thing(store: &Store, it: &Thing, project: &str, now: Timestamp, as
             }
             body.insert("status".into(), json!(if plugged { "ACTIVE" } else { "DOWN" }));
             dated(it, &mut body, owner);
+            // Shown to administrators only.
+            for hidden in ["binding:host_id", "binding:profile", "propagate_uplink_status"] {
+                body.remove(hidden);
+            }
         }
-        Kind::Trunk | Kind::FloatingIp | Kind::Network | Kind::Subnet | Kind::SecurityGroup | Kind::Router => {
+        Kind::Trunk | Kind::FloatingIp | Kind::Network | Kind::Router => {
             body.entry("status").or_insert_with(|| json!("ACTIVE"));
             dated(it, &mut body, owner);
         }
+        Kind::Subnet | Kind::SecurityGroup => dated(it, &mut body, owner),
         Kind::Image | Kind::Flavor | Kind::ServerGroup | Kind::Keypair => {}
     }
     Value::Object(body)
@@ -64,7 +72,15 @@ fn dated(it: &Thing, body: &mut Map<String, Value>, owner: &str) {
     body.entry("description").or_insert_with(|| json!(""));
     body.insert("revision_number".into(), json!(1));
 }
-fn server(store: &Store, it: &Thing, body: &mut Map<String, Value>, phase: Phase, owner: &str, now: Timestamp, version: u32) {
+fn server(
+    store: &Store,
+    it: &Thing,
+    body: &mut Map<String, Value>,
+    phase: Phase,
+    owner: &str,
+    now: Timestamp,
+    version: u32,
+) {
     let status = match phase {
         _ if it.soft_deleted => "SOFT_DELETED",
         Phase::Building => "BUILD",
@@ -143,7 +159,13 @@ fn fits(kind: Kind, shown: &Value, query: &[(String, String)]) -> Result<bool, S
 }
 
 /// A list, in pages.
-pub(super) fn list(store: &Store, settings: &Settings, kind: Kind, call: Call<'_>, version: u32) -> Result<Answer, Refused> {
+pub(super) fn list(
+    store: &Store,
+    settings: &Settings,
+    kind: Kind,
+    call: Call<'_>,
+    version: u32,
+) -> Result<Answer, Refused> {
     let now = call.now;
     let project = &*call.principal.account;
     let query = strict::query_repeated(call.request).map_err(|why| Refused::invalid(kind.service(), why))?;
@@ -184,7 +206,9 @@ pub(super) fn list(store: &Store, settings: &Settings, kind: Kind, call: Call<'_
         match kind.service() {
             Service::Image => body["next"] = json!(format!("/v2/images?marker={last}")),
             // As behind a proxy: the host of the link is not to be believed.
-            _ => body[format!("{}_links", kind.many())] = json!([{"rel": "next", "href": format!("http://internal.invalid{path}?limit={limit}&marker={last}")}]),
+            _ => {
+                body[format!("{}_links", kind.many())] = json!([{"rel": "next", "href": format!("http://internal.invalid{path}?limit={limit}&marker={last}")}])
+            }
         }
     }
     Ok(Answer::new(StatusCode::OK, body.to_string().into_bytes()))

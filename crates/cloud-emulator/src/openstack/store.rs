@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 /// One thing.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // independent facts
 pub(super) struct Thing {
     pub(super) id: String,
     pub(super) kind: Kind,
@@ -273,7 +274,9 @@ impl Store {
         }
         for listed in &mut self.listed {
             let things = &self.things;
-            let ended = |it: &Thing| it.end.as_ref().is_some_and(|end| end.ghost_until <= now) && (it.settled || it.kind != Kind::Server);
+            let ended = |it: &Thing| {
+                it.end.as_ref().is_some_and(|end| end.ghost_until <= now) && (it.settled || it.kind != Kind::Server)
+            };
             if listed.values().any(|index| ended(&things[*index])) {
                 listed.retain(|_, index| !ended(&things[*index]));
             }

@@ -1,8 +1,8 @@
 //! Creates, changes and deletes of each kind, checked as the services check them.
-use super::OpenStackState;
 use super::kinds::{Kind, Service};
 use super::replies::{self, Refused};
 use super::store::Maker;
+use super::{OpenStackState, has, version_of};
 use crate::kit::dice::Dice;
 use crate::kit::{Answer, Call, Phase, Settings, later};
 use http::StatusCode;
@@ -19,7 +19,8 @@ struct Fields {
 }
 impl Fields {
     fn of(call: &Call<'_>, service: Service, within: &str) -> Result<Self, Refused> {
-        let body: Value = serde_json::from_slice(call.request.body()).map_err(|_| Refused::invalid(service, "Malformed request body"))?;
+        let body: Value = serde_json::from_slice(call.request.body())
+            .map_err(|_| Refused::invalid(service, "Malformed request body"))?;
         match body.get(within).cloned() {
             Some(Value::Object(map)) => Ok(Fields { service, map }),
             _ => Err(Refused::invalid(service, format!("{within} is a required property"))),
@@ -34,12 +35,15 @@ impl Fields {
     }
     fn need(&mut self, name: &str) -> Result<String, Refused> {
         let text = self.text(name)?;
-        text.filter(|it| !it.is_empty()).ok_or_else(|| Refused::invalid(self.service, format!("'{name}' is a required property")))
+        text.filter(|it| !it.is_empty())
+            .ok_or_else(|| Refused::invalid(self.service, format!("'{name}' is a required property")))
     }
     fn pairs(&mut self, name: &str) -> Result<Value, Refused> {
         match self.map.remove(name) {
             None => Ok(json!({})),
-            Some(Value::Object(map)) if map.values().all(Value::is_string) && map.keys().all(|key| !key.contains('/')) => {
+            Some(Value::Object(map))
+                if map.values().all(Value::is_string) && map.keys().all(|key| !key.contains('/')) =>
+            {
                 Ok(Value::Object(map))
             }
             Some(_) => Err(Refused::invalid(self.service, format!("Invalid input for field/attribute {name}"))),
@@ -76,9 +80,15 @@ impl Order {
 }
 
 impl OpenStackState {
-    pub(super) fn create(&mut self, settings: &Settings, dice: &mut Dice, kind: Kind, call: Call<'_>) -> Result<Answer, Refused> {
+    pub(super) fn create(
+        &mut self,
+        settings: &Settings,
+        dice: &mut Dice,
+        kind: Kind,
+        call: Call<'_>,
+    ) -> Result<Answer, Refused> {
         let project = &*call.principal.account;
-        let version = self.version(call.request);
+        let version = version_of(call.request);
         let order = match kind {
             Kind::Port => self.port(settings, dice, call)?,
             Kind::Trunk => self.trunk(call)?,
@@ -98,7 +108,8 @@ impl OpenStackState {
         {
             return Err(Refused::conflict(Service::Network, "IpAddressGenerationFailure", why.clone()));
         }
-        let maker = Maker { project: Some(project.into()), name: call.principal.name.clone(), planted: false, born: call.now };
+        let maker =
+            Maker { project: Some(project.into()), name: call.principal.name.clone(), planted: false, born: call.now };
         let id = self.store.make(settings, dice, maker, kind, order.body, failure);
         let plugged = later(call.now, PLUG_DELAY);
         for port in order.ports {
@@ -112,15 +123,19 @@ impl OpenStackState {
                 volume.goes_with_server = goes;
             }
         }
-        let (status, shown) = match kind {
+        let (status, shown) = if kind == Kind::Server {
             // Nova tells little more than the id.
-            Kind::Server => (StatusCode::ACCEPTED, json!({"id": id, "links": [], "OS-DCF:diskConfig": "MANUAL", "security_groups": []})),
-            _ => {
-                let status = if kind == Kind::Volume { StatusCode::ACCEPTED } else { StatusCode::CREATED };
-                let made = self.store.get(kind, &id, call.now);
-                let shown = made.map(|it| super::show::thing(&self.store, it, project, call.now, false, version));
-                (status, shown.unwrap_or_default())
+            let told = json!({"id": id, "links": [], "OS-DCF:diskConfig": "MANUAL", "security_groups": []});
+            (StatusCode::ACCEPTED, told)
+        } else {
+            let status = if kind == Kind::Volume { StatusCode::ACCEPTED } else { StatusCode::CREATED };
+            let made = self.store.get(kind, &id, call.now);
+            let shown = made.map(|it| super::show::thing(&self.store, it, project, call.now, false, version));
+            let mut shown = shown.unwrap_or_default();
+            if let Some(volume) = shown.as_object_mut() {
+                volume.remove("os-vol-tenant-attr:tenant_id");
             }
+            (status, shown)
         };
         let mut answer = replies::one(status, kind, shown);
         (answer.effect, answer.thing) = (true, Some(id));
@@ -135,7 +150,7 @@ impl OpenStackState {
             return Err(Refused::not_found(Kind::Network, &network));
         }
         let tags = fields.take("tags");
-        if tags.is_some() && !self.has(settings, "tag-ports-during-bulk-creation") {
+        if tags.is_some() && !has(settings, "tag-ports-during-bulk-creation") {
             return Err(Refused::invalid(Service::Network, "Unrecognized attribute(s) 'tags'"));
         }
         let mut body = json!({"network_id": network, "tags": tags.unwrap_or_else(|| json!([])), "device_id": "", "device_owner": ""});
@@ -151,8 +166,10 @@ impl OpenStackState {
         let secure = body["port_security_enabled"] == json!(true);
         let groups = fields.take("security_groups");
         if !secure && groups.as_ref().and_then(Value::as_array).is_some_and(|it| !it.is_empty()) {
+            let message =
+                "Port security must be enabled and port must have an IP address in order to use security groups.";
             let word = "PortSecurityAndIPRequiredForSecurityGroups";
-            return Err(Refused::invalid(Service::Network, format!("{word}: Port security must be enabled and port must have an IP address in order to use security groups.")));
+            return Err(Refused::new(Service::Network, StatusCode::BAD_REQUEST, word, message.to_owned()));
         }
         let default = if secure { json!([super::scenery::DEFAULT_GROUP]) } else { json!([]) };
         body["security_groups"] = groups.unwrap_or(default);
@@ -184,21 +201,34 @@ impl OpenStackState {
         };
         let mut out = Vec::new();
         for one in asked {
-            let subnet = one["subnet_id"].as_str().map(str::to_owned).or_else(|| subnets.first().map(|it| it.0.clone()));
+            let subnet =
+                one["subnet_id"].as_str().map(str::to_owned).or_else(|| subnets.first().map(|it| it.0.clone()));
             let Some((id, cidr)) = subnet.and_then(|id| subnets.iter().find(|it| it.0 == id)) else {
-                return Err(Refused::invalid(Service::Network, format!("Failed to create port on network {network}, because fixed_ips included invalid subnet {}.", one["subnet_id"])));
+                return Err(Refused::invalid(
+                    Service::Network,
+                    format!(
+                        "Failed to create port on network {network}, because fixed_ips included invalid subnet {}.",
+                        one["subnet_id"]
+                    ),
+                ));
             };
-            let address = match one["ip_address"].as_str() {
-                Some(address) => address.to_owned(),
-                None => {
-                    self.next_address += 1;
-                    let start = cidr.split('/').next().unwrap_or_default();
-                    let head: Vec<&str> = start.split('.').take(2).collect();
-                    format!("{}.{}.{}", head.join("."), self.next_address / 250 % 250, self.next_address % 250 + 2)
-                }
+            let address = if let Some(address) = one["ip_address"].as_str() {
+                address.to_owned()
+            } else {
+                self.next_address += 1;
+                let start = cidr.split('/').next().unwrap_or_default();
+                let head: Vec<&str> = start.split('.').take(2).collect();
+                format!("{}.{}.{}", head.join("."), self.next_address / 250 % 250, self.next_address % 250 + 2)
             };
             let taken = self.store.of_kind(Kind::Port).filter(|it| !it.gone(call.now)).any(|it| {
-                it.text("network_id") == network && it.body.get("fixed_ips").and_then(Value::as_array).into_iter().flatten().any(|ip| ip["ip_address"] == address)
+                it.text("network_id") == network
+                    && it
+                        .body
+                        .get("fixed_ips")
+                        .and_then(Value::as_array)
+                        .into_iter()
+                        .flatten()
+                        .any(|ip| ip["ip_address"] == address)
             });
             if taken {
                 let message = format!("IP address {address} already allocated in subnet {id}");
@@ -243,13 +273,14 @@ impl OpenStackState {
             "availability_zone": fields.text("availability_zone")?.unwrap_or_else(|| "nova".into()),
             "bootable": image.is_some().to_string(), "multiattach": false, "encrypted": false,
         });
-        fields.finish()?;
+        // Cinder passes over what it does not know.
         Ok(Order::plain(body))
     }
 
     fn server(&mut self, call: Call<'_>, version: u32) -> Result<Order, Refused> {
         let invalid = |message: String| Refused::invalid(Service::Compute, message);
-        let whole: Value = serde_json::from_slice(call.request.body()).map_err(|_| invalid("Malformed request body".into()))?;
+        let whole: Value =
+            serde_json::from_slice(call.request.body()).map_err(|_| invalid("Malformed request body".into()))?;
         if let Some(hints) = whole.get("os:scheduler_hints")
             && hints.get("group").is_some_and(|group| !group.is_string())
         {
@@ -258,7 +289,9 @@ impl OpenStackState {
         let (project, now) = (&*call.principal.account, call.now);
         let mut fields = Fields::of(&call, Service::Compute, "server")?;
         let flavor = fields.need("flavorRef")?;
-        let Some(flavor_name) = self.store.seen(project, Kind::Flavor, &flavor, now).map(|it| it.text("name").to_owned()) else {
+        let Some(flavor_name) =
+            self.store.seen(project, Kind::Flavor, &flavor, now).map(|it| it.text("name").to_owned())
+        else {
             return Err(invalid(format!("Flavor {flavor} could not be found.")));
         };
         if let Some(image) = fields.text("imageRef")?
@@ -311,7 +344,9 @@ impl OpenStackState {
             let volume = self.store.seen(project, Kind::Volume, &id, now);
             let free = volume.is_some_and(|it| it.phase(now) == Phase::Ready && it.server.is_none());
             if !free {
-                return Err(invalid(format!("Block Device Mapping is Invalid: failed to get volume {id}. Invalid volume: Volume {id} status must be 'available'")));
+                return Err(invalid(format!(
+                    "Block Device Mapping is Invalid: failed to get volume {id}. Invalid volume: Volume {id} status must be 'available'"
+                )));
             }
             volumes.push((id, device["delete_on_termination"] == json!(true)));
         }
@@ -331,7 +366,8 @@ impl OpenStackState {
         let found = self.store.seen(&call.principal.account, Kind::Network, &network, call.now);
         let Some(found) = found else { return Err(Refused::not_found(Kind::Network, &network)) };
         if found.body.get("router:external") != Some(&json!(true)) {
-            return Err(Refused::invalid(Service::Network, format!("Network {network} is not a valid external network")));
+            let message = format!("Bad floatingip request: Network {network} is not a valid external network.");
+            return Err(Refused::new(Service::Network, StatusCode::BAD_REQUEST, "BadRequest", message));
         }
         let port = fields.text("port_id")?;
         if let Some(port) = &port
@@ -354,7 +390,7 @@ impl OpenStackState {
     }
 
     pub(super) fn update(&mut self, kind: Kind, id: &str, call: Call<'_>) -> Result<Answer, Refused> {
-        let (project, version) = (&*call.principal.account, self.version(call.request));
+        let (project, version) = (&*call.principal.account, version_of(call.request));
         if self.store.seen(project, kind, id, call.now).is_none() {
             return Err(Refused::not_found(kind, id));
         }
@@ -381,15 +417,23 @@ impl OpenStackState {
         if let Some(thing) = self.store.get_mut(id, call.now) {
             thing.body.extend(changes);
         }
-        let shown = self.store.get(kind, id, call.now).map(|it| super::show::thing(&self.store, it, project, call.now, false, version));
+        let shown = self
+            .store
+            .get(kind, id, call.now)
+            .map(|it| super::show::thing(&self.store, it, project, call.now, false, version));
         let mut answer = replies::one(StatusCode::OK, kind, shown.unwrap_or_default());
         answer.effect = true;
         Ok(answer)
     }
 
     pub(super) fn tag(&mut self, settings: &Settings, kind: Kind, id: &str, call: Call<'_>) -> Result<Answer, Refused> {
-        if !self.has(settings, "standard-attr-tag") {
-            return Err(Refused::new(Service::Network, StatusCode::NOT_FOUND, "HTTPNotFound", "The resource could not be found.".into()));
+        if !has(settings, "standard-attr-tag") {
+            return Err(Refused::new(
+                Service::Network,
+                StatusCode::NOT_FOUND,
+                "HTTPNotFound",
+                "The resource could not be found.".into(),
+            ));
         }
         if self.store.seen(&call.principal.account, kind, id, call.now).is_none() {
             return Err(Refused::not_found(kind, id));
@@ -416,13 +460,22 @@ impl OpenStackState {
         }
         let key = call.request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
         let removing = call.request.method() == http::Method::DELETE;
-        let set = if removing { json!({}) } else { Fields { service: kind.service(), map: json_object(call)? }.pairs("metadata")? };
+        let set = if removing {
+            json!({})
+        } else {
+            Fields { service: kind.service(), map: json_object(call)? }.pairs("metadata")?
+        };
         let Some(thing) = self.store.get_mut(id, call.now) else { return Err(Refused::not_found(kind, id)) };
         let entry = thing.body.entry("metadata").or_insert_with(|| json!({}));
         let Some(metadata) = entry.as_object_mut() else { return Err(Refused::invalid(kind.service(), "no metadata")) };
         let mut answer = if removing {
             if metadata.remove(&key).is_none() {
-                return Err(Refused::new(kind.service(), StatusCode::NOT_FOUND, "", "Metadata item was not found".into()));
+                return Err(Refused::new(
+                    kind.service(),
+                    StatusCode::NOT_FOUND,
+                    "",
+                    "Metadata item was not found".into(),
+                ));
             }
             let status = if kind == Kind::Server { StatusCode::NO_CONTENT } else { StatusCode::OK };
             Answer::new(status, Vec::new())
@@ -435,7 +488,14 @@ impl OpenStackState {
     }
 
     /// `forceDelete` of servers, and sub-ports of trunks.
-    pub(super) fn action(&mut self, settings: &Settings, dice: &mut Dice, kind: Kind, id: &str, call: Call<'_>) -> Result<Answer, Refused> {
+    pub(super) fn action(
+        &mut self,
+        settings: &Settings,
+        dice: &mut Dice,
+        kind: Kind,
+        id: &str,
+        call: Call<'_>,
+    ) -> Result<Answer, Refused> {
         if self.store.seen(&call.principal.account, kind, id, call.now).is_none() {
             return Err(Refused::not_found(kind, id));
         }
@@ -445,7 +505,7 @@ impl OpenStackState {
             if !body.contains_key("forceDelete") {
                 return Err(Refused::invalid(Service::Compute, "There is no such action"));
             }
-            if !self.has(settings, "force-delete") {
+            if !has(settings, "force-delete") {
                 return Err(Refused::forbidden("servers.action"));
             }
             self.store.end(settings, dice, id, Some(call.principal.name.to_string()), call.now);
@@ -466,7 +526,14 @@ impl OpenStackState {
         Ok(answer)
     }
 
-    pub(super) fn delete(&mut self, settings: &Settings, dice: &mut Dice, kind: Kind, id: &str, call: Call<'_>) -> Result<Answer, Refused> {
+    pub(super) fn delete(
+        &mut self,
+        settings: &Settings,
+        dice: &mut Dice,
+        kind: Kind,
+        id: &str,
+        call: Call<'_>,
+    ) -> Result<Answer, Refused> {
         let now = call.now;
         let Some(thing) = self.store.seen(&call.principal.account, kind, id, now) else {
             return Err(Refused::not_found(kind, id));
@@ -482,7 +549,7 @@ impl OpenStackState {
         }
         self.in_the_way(kind, id, now).map_or(Ok(()), Err)?;
         answer.effect = true;
-        if kind == Kind::Server && !self.has(settings, "hard-delete") {
+        if kind == Kind::Server && !has(settings, "hard-delete") {
             if let Some(server) = self.store.get_mut(id, now) {
                 answer.effect = !server.soft_deleted;
                 server.soft_deleted = true;
@@ -497,24 +564,26 @@ impl OpenStackState {
         let thing = self.store.get(kind, id, now)?;
         match kind {
             Kind::Port => {
+                // Policy is asked before anything else.
+                if thing.plugged(now).is_some() {
+                    let message = "rule:delete_port is disallowed by policy".to_owned();
+                    return Some(Refused::new(Service::Network, StatusCode::FORBIDDEN, "PolicyNotAuthorized", message));
+                }
                 let trunks = || self.store.of_kind(Kind::Trunk).filter(|it| !it.gone(now));
                 if let Some(trunk) = trunks().find(|it| it.text("port_id") == id) {
                     let message = format!("Port {id} is currently a parent port for trunk {}.", trunk.id);
                     return Some(Refused::conflict(Service::Network, "PortInUseAsTrunkParent", message));
                 }
                 let rides = |list: &Value| list.as_array().into_iter().flatten().any(|it| it["port_id"] == id);
-                if trunks().any(|it| it.body.get("sub_ports").is_some_and(rides)) {
-                    let message = format!("Port {id} is currently a subport for a trunk.");
-                    return Some(Refused::conflict(Service::Network, "PortInUseAsSubPort", message));
-                }
-                thing.plugged(now).map(|_| {
-                    let message = "rule:delete_port is disallowed by policy".to_owned();
-                    Refused::new(Service::Network, StatusCode::FORBIDDEN, "PolicyNotAuthorized", message)
-                })
+                let trunk = trunks().find(|it| it.body.get("sub_ports").is_some_and(rides))?;
+                let message = format!("Port {id} is currently a subport for trunk {}.", trunk.id);
+                Some(Refused::conflict(Service::Network, "PortInUseAsSubPort", message))
             }
             Kind::Trunk => {
                 let parent = self.store.get(Kind::Port, thing.text("port_id"), now)?;
-                parent.plugged(now).map(|_| Refused::conflict(Service::Network, "TrunkInUse", format!("Trunk {id} is currently in use.")))
+                parent.plugged(now).map(|_| {
+                    Refused::conflict(Service::Network, "TrunkInUse", format!("Trunk {id} is currently in use."))
+                })
             }
             Kind::Volume => {
                 let message = "Invalid volume: Volume status must be available or error or error_restoring, and must not be attached";
@@ -526,5 +595,6 @@ impl OpenStackState {
 }
 
 fn json_object(call: Call<'_>) -> Result<Map<String, Value>, Refused> {
-    serde_json::from_slice(call.request.body()).map_err(|_| Refused::invalid(Service::Compute, "Malformed request body"))
+    serde_json::from_slice(call.request.body())
+        .map_err(|_| Refused::invalid(Service::Compute, "Malformed request body"))
 }

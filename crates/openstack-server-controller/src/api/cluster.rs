@@ -26,10 +26,31 @@ use serde_json::Value;
     label("cluster.x-k8s.io/v1beta2", "v1beta2"),
     label("cluster.x-k8s.io/provider", "infrastructure-openstack"),
     label("clusterctl.cluster.x-k8s.io", ""),
-    printcolumn(name = "Cluster", type_ = "string", description = "Cluster it belongs to", json_path = ".metadata.labels.cluster\\.x-k8s\\.io/cluster-name"),
-    printcolumn(name = "Network", type_ = "string", description = "Network it lives in", json_path = ".status.network.id"),
-    printcolumn(name = "Endpoint", type_ = "string", description = "Host of the control plane endpoint", json_path = ".spec.controlPlaneEndpoint.host", priority = 1),
-    printcolumn(name = "Bastion IP", type_ = "string", description = "Floating address of the bastion", json_path = ".status.bastion.floatingIP"),
+    printcolumn(
+        name = "Cluster",
+        type_ = "string",
+        description = "Cluster it belongs to",
+        json_path = ".metadata.labels.cluster\\.x-k8s\\.io/cluster-name"
+    ),
+    printcolumn(
+        name = "Network",
+        type_ = "string",
+        description = "Network it lives in",
+        json_path = ".status.network.id"
+    ),
+    printcolumn(
+        name = "Endpoint",
+        type_ = "string",
+        description = "Host of the control plane endpoint",
+        json_path = ".spec.controlPlaneEndpoint.host",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Bastion IP",
+        type_ = "string",
+        description = "Floating address of the bastion",
+        json_path = ".status.bastion.floatingIP"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

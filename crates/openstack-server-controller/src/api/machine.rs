@@ -28,8 +28,18 @@ use serde::{Deserialize, Serialize};
     label("cluster.x-k8s.io/v1beta2", "v1beta2"),
     label("cluster.x-k8s.io/provider", "infrastructure-openstack"),
     label("clusterctl.cluster.x-k8s.io", ""),
-    printcolumn(name = "ProviderID", type_ = "string", description = "Id that nodes know it by", json_path = ".spec.providerID"),
-    printcolumn(name = "Ready", type_ = "string", description = "Is it ready?", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(
+        name = "ProviderID",
+        type_ = "string",
+        description = "Id that nodes know it by",
+        json_path = ".spec.providerID"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        description = "Is it ready?",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

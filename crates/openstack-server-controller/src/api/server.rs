@@ -34,7 +34,12 @@ use serde::{Deserialize, Serialize};
         description = "What the cloud calls the state of the server",
         json_path = ".status.instanceState"
     ),
-    printcolumn(name = "Ready", type_ = "string", description = "Is the server active now?", json_path = ".status.ready"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        description = "Is the server active now?",
+        json_path = ".status.ready"
+    ),
     printcolumn(
         name = "InstanceID",
         type_ = "string",

@@ -5,8 +5,8 @@ use crate::session::Session;
 use async_trait::async_trait;
 use common::concern::Concern;
 use common::engine::estate::{
-    CreateOrder, Draft, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece, Sighting,
-    Thing, Want, WhenFailed, WhenGone,
+    CreateOrder, Draft, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece,
+    Sighting, Thing, Want, WhenFailed, WhenGone,
 };
 use common::identity::{Mark, MarkSeen, Slot, Then};
 use common::ledger::Id;

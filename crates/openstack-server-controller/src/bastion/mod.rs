@@ -69,7 +69,8 @@ pub fn decide(wanted: Option<&OpenStackServerSpec>, found: Option<&OpenStackServ
 
 /// Why a cluster cannot be served: networks, routers and load balancers are not made here.
 pub fn unsupported(spec: &OpenStackClusterSpec, has_security_groups: bool) -> Option<String> {
-    let balancer = spec.api_server.as_ref().and_then(|it| it.0.get("managedLoadBalancer").or_else(|| it.0.get("loadBalancer")));
+    let balancer =
+        spec.api_server.as_ref().and_then(|it| it.0.get("managedLoadBalancer").or_else(|| it.0.get("loadBalancer")));
     let enabled = |it: &serde_json::Value| it.get("enabled").and_then(serde_json::Value::as_bool) != Some(false);
     let refused = [
         (!spec.managed_subnets.is_empty(), "managedSubnets"),
@@ -80,7 +81,10 @@ pub fn unsupported(spec: &OpenStackClusterSpec, has_security_groups: bool) -> Op
     ];
     let named: Vec<&str> = refused.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect();
     if !named.is_empty() {
-        return Some(format!("{} cannot be served: networks, routers, security groups and load balancers must exist", named.join(", ")));
+        return Some(format!(
+            "{} cannot be served: networks, routers, security groups and load balancers must exist",
+            named.join(", ")
+        ));
     }
     (spec.network.is_none() && spec.subnets.is_empty()).then(|| "spec names neither a network nor subnets".to_owned())
 }
@@ -110,8 +114,14 @@ mod tests {
         let wanted = spec("a");
         assert_eq!(decide(Some(&wanted), None, "u"), Step::Create);
         assert!(matches!(decide(Some(&wanted), Some(&found("a", json!({}), json!({}))), "u"), Step::Wait(_)));
-        assert_eq!(decide(Some(&wanted), Some(&found("a", condition("Ready", "Reconciled"), json!({}))), "u"), Step::Use);
-        assert!(matches!(decide(Some(&wanted), Some(&found("a", condition("Failed", "InstanceNotFound"), json!({}))), "u"), Step::Refuse(_)));
+        assert_eq!(
+            decide(Some(&wanted), Some(&found("a", condition("Ready", "Reconciled"), json!({}))), "u"),
+            Step::Use
+        );
+        assert!(matches!(
+            decide(Some(&wanted), Some(&found("a", condition("Failed", "InstanceNotFound"), json!({}))), "u"),
+            Step::Refuse(_)
+        ));
     }
     #[test]
     fn another_spec_or_no_wish_removes_it() {

@@ -110,7 +110,10 @@ impl Reconciler {
         }
         // The cluster is ready when its network is there; how the bastion stands is said by a condition of its own.
         let mut told = report.clone();
-        let passing = matches!(told.progress, Progress::Gone | Progress::Stale(_) | Progress::Blocked { reason: shared::PAUSED, .. });
+        let passing = matches!(
+            told.progress,
+            Progress::Gone | Progress::Stale(_) | Progress::Blocked { reason: shared::PAUSED, .. }
+        );
         if networks.is_some() && !deleting && !passing {
             told.progress = Progress::Done;
         }
@@ -138,7 +141,8 @@ impl Reconciler {
             return Err(Progress::Blocked { reason: reason::NOT_SUPPORTED, message });
         }
         let session = self.session(view, spec).await?;
-        let networks = if view.deleting { Networks::default() } else { self.networks(subject, &known, session.cloud()).await? };
+        let networks =
+            if view.deleting { Networks::default() } else { self.networks(subject, &known, session.cloud()).await? };
         let wanted = if view.deleting { None } else { self.wanted(spec, &known, &networks)? };
         let name = server_name(view);
         let found = self.servers.get(&view.namespace, &name).await.map_err(missing)?;
@@ -176,8 +180,14 @@ impl Reconciler {
     }
 
     /// As status says, if it was found for this very spec; else asked for.
-    async fn networks(&self, Subject { view, spec, .. }: Subject<'_>, known: &OpenStackClusterStatus, cloud: &dyn Cloud) -> Result<Networks, Progress> {
-        let same = find(&view.conditions, common::conditions::READY).is_some_and(|it| it.status == "True" && it.observed_generation == Some(view.generation));
+    async fn networks(
+        &self,
+        Subject { view, spec, .. }: Subject<'_>,
+        known: &OpenStackClusterStatus,
+        cloud: &dyn Cloud,
+    ) -> Result<Networks, Progress> {
+        let same = find(&view.conditions, common::conditions::READY)
+            .is_some_and(|it| it.status == "True" && it.observed_generation == Some(view.generation));
         if let (true, Some(network)) = (same, &known.network) {
             return Ok(Networks { network: network.clone(), external: known.external_network.clone() });
         }
@@ -188,7 +198,12 @@ impl Reconciler {
             }
         })
     }
-    async fn find_networks(&self, view: &OwnerView, spec: &OpenStackClusterSpec, cloud: &dyn Cloud) -> Result<Networks, Unresolved> {
+    async fn find_networks(
+        &self,
+        view: &OwnerView,
+        spec: &OpenStackClusterSpec,
+        cloud: &dyn Cloud,
+    ) -> Result<Networks, Unresolved> {
         let resolver = Resolver { cloud, inputs: &*self.inputs, namespace: &view.namespace };
         let mut subnets = Vec::new();
         let mut network = match &spec.network {
@@ -202,14 +217,24 @@ impl Reconciler {
             {
                 network = Some(find_network(cloud, &NetworkParam { id: Some(id.clone()), filter: None }).await?);
             }
-            subnets.push(SubnetStatus { name: found.name, id: found.id, cidr: found.cidr.unwrap_or_default(), tags: Vec::new() });
+            subnets.push(SubnetStatus {
+                name: found.name,
+                id: found.id,
+                cidr: found.cidr.unwrap_or_default(),
+                tags: Vec::new(),
+            });
         }
         let network = network.ok_or_else(|| Unresolved::Failed("the network cannot be told".into()))?;
-        let external = if spec.enable_external_network == Some(false) { None } else { self.external(spec, cloud).await? };
+        let external =
+            if spec.enable_external_network == Some(false) { None } else { self.external(spec, cloud).await? };
         let network = NetworkStatus { name: network.name, id: network.id, tags: Vec::new(), subnets };
         Ok(Networks { network, external })
     }
-    async fn external(&self, spec: &OpenStackClusterSpec, cloud: &dyn Cloud) -> Result<Option<NetworkStatus>, Unresolved> {
+    async fn external(
+        &self,
+        spec: &OpenStackClusterSpec,
+        cloud: &dyn Cloud,
+    ) -> Result<Option<NetworkStatus>, Unresolved> {
         let named = |found: Found| NetworkStatus { name: found.name, id: found.id, ..NetworkStatus::default() };
         if let Some(network) = &spec.external_network {
             return find_network(cloud, network).await.map(|it| Some(named(it)));
@@ -223,7 +248,12 @@ impl Reconciler {
     }
 
     /// The spec of the bastion's server, if there shall be one.
-    fn wanted(&self, spec: &OpenStackClusterSpec, known: &OpenStackClusterStatus, networks: &Networks) -> Result<Option<OpenStackServerSpec>, Progress> {
+    fn wanted(
+        &self,
+        spec: &OpenStackClusterSpec,
+        known: &OpenStackClusterStatus,
+        networks: &Networks,
+    ) -> Result<Option<OpenStackServerSpec>, Progress> {
         let Some(bastion) = spec.bastion.as_ref().filter(|it| it.enabled) else { return Ok(None) };
         let blocked = |message: String| Progress::Blocked { reason: reason::INVALID_SPEC, message };
         let machine = bastion.spec.as_ref().ok_or_else(|| blocked("spec is required if bastion is enabled".into()))?;
@@ -303,13 +333,20 @@ impl Reconciler {
         }
         let kinds = BTreeSet::from([Kind::FloatingIp]);
         let snapshots = session.snapshots(&kinds, Freshness::Any).await.map_err(Progress::Failed)?;
-        let all = || snapshots.iter().flat_map(|it| &it.items).filter_map(|item| if let Item::FloatingIp(it) = item { Some((item, it)) } else { None });
+        let all = || {
+            snapshots
+                .iter()
+                .flat_map(|it| &it.items)
+                .filter_map(|item| if let Item::FloatingIp(it) = item { Some((item, it)) } else { None })
+        };
         let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
         if let Some(address) = pinned {
             let found = all().find(|(_, it)| it.address == address);
             return Ok(match found {
                 // One that we had to make ourselves stays ours.
-                Some((item, _)) if concern.touches(&item.mark()) => Address::Make { network: external.id.clone(), address: Some(address), adopt: None },
+                Some((item, _)) if concern.touches(&item.mark()) => {
+                    Address::Make { network: external.id.clone(), address: Some(address), adopt: None }
+                }
                 Some((_, it)) => Address::Use(it.id.clone()),
                 None => Address::Make { network: external.id.clone(), address: Some(address), adopt: None },
             });
@@ -317,7 +354,8 @@ impl Reconciler {
         let before = known.bastion.as_ref().and_then(|it| it.floating_ip.clone());
         let legacy = all().find(|(item, it)| {
             let ours = item.mark() == common::identity::MarkSeen::Nothing || concern.touches(&item.mark());
-            ours && (it.port.as_deref().is_some_and(|port| Some(port) == target) || before.as_ref() == Some(&it.address))
+            ours && (it.port.as_deref().is_some_and(|port| Some(port) == target)
+                || before.as_ref() == Some(&it.address))
         });
         // Without knowing where the bastion stands nothing can be told: a second address would be made beside its own.
         if legacy.is_none() && target.is_none() {
@@ -329,7 +367,10 @@ impl Reconciler {
 
 async fn find_network(cloud: &dyn Cloud, network: &NetworkParam) -> Result<Found, Unresolved> {
     if let Some(id) = &network.id {
-        return cloud.one(Lookup::Networks, id).await?.ok_or_else(|| Unresolved::Failed(format!("there is no network {id}")));
+        return cloud
+            .one(Lookup::Networks, id)
+            .await?
+            .ok_or_else(|| Unresolved::Failed(format!("there is no network {id}")));
     }
     let query: Query = network.filter.as_ref().map(neutron_query).unwrap_or_default();
     let asked = format!("{query:?}");
@@ -370,14 +411,17 @@ fn management_port(server: &OpenStackServer, network: &str) -> Option<String> {
 }
 
 fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>, progress: &Progress) -> Bastion {
-    let not = |message: String| Bastion { status: Tri::False, reason: reason::INSTANCE_NOT_READY, message, shown: None };
+    let not =
+        |message: String| Bastion { status: Tri::False, reason: reason::INSTANCE_NOT_READY, message, shown: None };
     let server = match (step, server) {
         (Step::Nothing, _) => {
             return Bastion { status: Tri::True, reason: "NotWanted", message: String::new(), shown: Some(None) };
         }
         (Step::Use, Some(server)) => server,
         (Step::Create | Step::Use, _) => return not("the server is being made".into()),
-        (Step::Delete(why), _) => return Bastion { shown: Some(None), ..not(format!("the server is being deleted: {why}")) },
+        (Step::Delete(why), _) => {
+            return Bastion { shown: Some(None), ..not(format!("the server is being deleted: {why}")) };
+        }
         (Step::Wait(why), _) => return not(why.clone()),
         (Step::Refuse(why), _) => return Bastion { reason: reason::INSTANCE_STATE_ERROR, ..not(why.clone()) },
     };
@@ -394,7 +438,9 @@ fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>
     let shown = Some(Some(shown));
     match progress {
         Progress::Done => Bastion { status: Tri::True, reason: reason::READY, message: String::new(), shown },
-        Progress::Blocked { message, .. } => Bastion { reason: reason::FLOATING_IP_ERROR, shown, ..not(message.clone()) },
+        Progress::Blocked { message, .. } => {
+            Bastion { reason: reason::FLOATING_IP_ERROR, shown, ..not(message.clone()) }
+        }
         Progress::Failed(fault) => Bastion { reason: reason::FLOATING_IP_ERROR, shown, ..not(fault.to_string()) },
         Progress::Waiting { message, .. } => Bastion { shown, ..not(message.clone()) },
         Progress::Gone | Progress::Stale(_) => Bastion { shown: None, ..not(String::new()) },

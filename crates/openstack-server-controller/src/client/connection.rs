@@ -295,7 +295,9 @@ impl Connection {
         if let Some(url) = self.config.overrides.get(service.name()) {
             return Ok(url.trim_end_matches('/').to_owned());
         }
-        let fits = |it: &&EndpointReply| it.interface == self.config.interface && (token.region.is_empty() || it.is_in(&token.region));
+        let fits = |it: &&EndpointReply| {
+            it.interface == self.config.interface && (token.region.is_empty() || it.is_in(&token.region))
+        };
         let found = token.endpoints(service).find(fits);
         found.map(|it| service.versioned(&it.url)).ok_or_else(|| Fault::Terminal {
             reason: reason::NOT_SUPPORTED,
@@ -452,7 +454,10 @@ mod tests {
         let user = Named::Name("u".into(), Domain::Name("Default".into()));
         let method = Proof::Password { user, password: "p".into(), project: Named::Id("x".into()) };
         let sent = proof(&method);
-        assert_eq!(sent["auth"]["identity"]["password"]["user"], json!({"name": "u", "domain": {"name": "Default"}, "password": "p"}));
+        assert_eq!(
+            sent["auth"]["identity"]["password"]["user"],
+            json!({"name": "u", "domain": {"name": "Default"}, "password": "p"})
+        );
         assert_eq!(sent["auth"]["scope"], json!({"project": {"id": "x"}}));
     }
     #[test]

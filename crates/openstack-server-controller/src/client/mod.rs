@@ -5,9 +5,7 @@ pub mod wire;
 
 pub use connection::{Connection, Limits, Service};
 
-use crate::cloud::{
-    Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, describe,
-};
+use crate::cloud::{Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, describe};
 use async_trait::async_trait;
 use common::clock::Boot;
 use common::engine::estate::{Fault, Outcome};
@@ -156,9 +154,12 @@ impl Client {
             values.extend(page.iter().filter(|it| id(it).is_none_or(|id| seen.insert(id))).cloned());
             let next = next_link(&body, many);
             let Some((next, date)) = next.zip(date) else {
-                return date.map(|date| Listed { date, values }).ok_or_else(|| Fault::Transient("no page was read".into()));
+                return date
+                    .map(|date| Listed { date, values })
+                    .ok_or_else(|| Fault::Transient("no page was read".into()));
             };
-            let following = marker_in(&next).map(|it| ("marker", it)).or_else(|| Some(("marker", page.last().and_then(id)?)));
+            let following =
+                marker_in(&next).map(|it| ("marker", it)).or_else(|| Some(("marker", page.last().and_then(id)?)));
             if following.is_none() || (values.len() == before && following == marker) {
                 return Ok(Listed { date, values });
             }
@@ -173,7 +174,9 @@ impl Client {
             Ok(response) => {
                 let mut body: Map<String, Value> = reply::decode(&response).map_err(transient)?;
                 let found = body.remove(one);
-                found.map(Some).ok_or_else(|| Fault::Transient(format!("{}: no {one} in the reply", reply::about(&response))))
+                found
+                    .map(Some)
+                    .ok_or_else(|| Fault::Transient(format!("{}: no {one} in the reply", reply::about(&response))))
             }
             Err(ReadError::Complaint(Complaint::NotFound(_))) => Ok(None),
             Err(error) => Err(error.fault()),
@@ -429,12 +432,16 @@ impl Cloud for Client {
         let query = vec![("network_id", network.to_owned())];
         let ports = self.pages(Service::Network, "/ports", "ports", &query).await?;
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let of_router = |port: &&Value| text(port, "device_owner").is_some_and(|it| it.starts_with("network:") && it.contains("router_interface"));
-        let routers: BTreeSet<Id> = ports.values.iter().filter(of_router).filter_map(|port| text(port, "device_id")).collect();
+        let of_router = |port: &&Value| {
+            text(port, "device_owner").is_some_and(|it| it.starts_with("network:") && it.contains("router_interface"))
+        };
+        let routers: BTreeSet<Id> =
+            ports.values.iter().filter(of_router).filter_map(|port| text(port, "device_id")).collect();
         let mut gateways = BTreeSet::new();
         for router in routers {
             let shown = self.show(Service::Network, format!("/routers/{}", encode(&router)), "router").await?;
-            let gateway = shown.as_ref().and_then(|it| it.get("external_gateway_info")).and_then(|it| text(it, "network_id"));
+            let gateway =
+                shown.as_ref().and_then(|it| it.get("external_gateway_info")).and_then(|it| text(it, "network_id"));
             gateways.extend(gateway);
         }
         Ok(gateways)
@@ -449,8 +456,10 @@ impl Cloud for Client {
             ("cores", "totalCoresUsed", "maxTotalCores"),
             ("RAM in MB", "totalRAMUsed", "maxTotalRAMSize"),
         ];
-        let mut all: Vec<(String, i64, i64)> =
-            pairs.iter().filter_map(|(name, used, most)| Some(((*name).to_owned(), number(used)?, number(most)?))).collect();
+        let mut all: Vec<(String, i64, i64)> = pairs
+            .iter()
+            .filter_map(|(name, used, most)| Some(((*name).to_owned(), number(used)?, number(most)?)))
+            .collect();
         let project = self.identity().await?.project;
         let shown = self.show(Service::Network, format!("/quotas/{}/details", encode(&project)), "quota").await?;
         let ports = shown.as_ref().and_then(|it| it.get("port"));

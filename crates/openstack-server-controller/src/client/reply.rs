@@ -91,7 +91,9 @@ fn said(response: &Response) -> Option<Said> {
 }
 
 fn is_quota(said: &Said) -> bool {
-    said.word == "OverQuota" || said.text.to_lowercase().contains("quota exceeded") || said.text.contains("exceeds allowed")
+    said.word == "OverQuota"
+        || said.text.to_lowercase().contains("quota exceeded")
+        || said.text.contains("exceeds allowed")
 }
 fn terminal(reason: &'static str, message: String) -> Complaint {
     Complaint::Nothing(Fault::Terminal { reason, message })
@@ -103,7 +105,9 @@ pub fn complaint(response: &Response) -> Complaint {
     let status = response.status();
     let Some(said) = said(response) else {
         // Keystone's middleware says 401 in plain text too, and signs it by this header.
-        if status == StatusCode::UNAUTHORIZED && header(response, "www-authenticate").is_some_and(|it| it.starts_with("Keystone")) {
+        if status == StatusCode::UNAUTHORIZED
+            && header(response, "www-authenticate").is_some_and(|it| it.starts_with("Keystone"))
+        {
             return Complaint::Unauthorized(format!("the token is not accepted ({at})"));
         }
         return Complaint::Perhaps(format!("{at}: not an answer of the service"));
@@ -111,7 +115,9 @@ pub fn complaint(response: &Response) -> Complaint {
     let text = format!("{}: {} ({at})", said.word, cut(&said.text));
     match status {
         StatusCode::UNAUTHORIZED => Complaint::Unauthorized(text),
-        StatusCode::NOT_FOUND if said.word == "itemNotFound" || said.word.ends_with("NotFound") || said.word == "Not Found" => {
+        StatusCode::NOT_FOUND
+            if said.word == "itemNotFound" || said.word.ends_with("NotFound") || said.word == "Not Found" =>
+        {
             Complaint::NotFound(text)
         }
         StatusCode::FORBIDDEN | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::CONFLICT if is_quota(&said) => {
@@ -120,10 +126,13 @@ pub fn complaint(response: &Response) -> Complaint {
         StatusCode::FORBIDDEN => Complaint::Nothing(Fault::Denied(text)),
         StatusCode::CONFLICT if said.word == "IpAddressGenerationFailure" => terminal(reason::SUBNET_FULL, text),
         StatusCode::CONFLICT => Complaint::Conflict(text),
-        StatusCode::BAD_REQUEST | StatusCode::NOT_ACCEPTABLE | StatusCode::NOT_IMPLEMENTED | StatusCode::UNPROCESSABLE_ENTITY => {
-            Complaint::Invalid(text)
+        StatusCode::BAD_REQUEST
+        | StatusCode::NOT_ACCEPTABLE
+        | StatusCode::NOT_IMPLEMENTED
+        | StatusCode::UNPROCESSABLE_ENTITY => Complaint::Invalid(text),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE => {
+            Complaint::Nothing(Fault::Throttled(pause(response)))
         }
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE => Complaint::Nothing(Fault::Throttled(pause(response))),
         _ => Complaint::Perhaps(text),
     }
 }
@@ -172,19 +181,55 @@ mod tests {
     fn every_services_way_of_saying_no_is_understood() {
         let cases = [
             (404, r#"{"itemNotFound": {"code": 404, "message": "Instance x could not be found."}}"#, "not found"),
-            (404, r#"{"NeutronError": {"type": "PortNotFound", "message": "Port x could not be found.", "detail": ""}}"#, "not found"),
-            (404, r#"{"NeutronError": {"type": "HTTPNotFound", "message": "The resource could not be found.", "detail": ""}}"#, "not found"),
+            (
+                404,
+                r#"{"NeutronError": {"type": "PortNotFound", "message": "Port x could not be found.", "detail": ""}}"#,
+                "not found",
+            ),
+            (
+                404,
+                r#"{"NeutronError": {"type": "HTTPNotFound", "message": "The resource could not be found.", "detail": ""}}"#,
+                "not found",
+            ),
             (404, "<html><body>404 Not Found</body></html>", "perhaps"),
             (404, r#"{"message": "no route"}"#, "perhaps"),
-            (403, r#"{"forbidden": {"code": 403, "message": "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"}}"#, reason::QUOTA_EXCEEDED),
-            (413, r#"{"overLimit": {"code": 413, "message": "VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota."}}"#, reason::QUOTA_EXCEEDED),
-            (409, r#"{"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['port'].", "detail": ""}}"#, reason::QUOTA_EXCEEDED),
-            (409, r#"{"NeutronError": {"type": "IpAddressGenerationFailure", "message": "No more IP addresses available on network x.", "detail": ""}}"#, reason::SUBNET_FULL),
-            (409, r#"{"NeutronError": {"type": "PortInUseAsTrunkParent", "message": "in use", "detail": ""}}"#, "conflict"),
-            (403, r#"{"NeutronError": {"type": "PolicyNotAuthorized", "message": "rule:delete_port is disallowed by policy", "detail": ""}}"#, "denied"),
+            (
+                403,
+                r#"{"forbidden": {"code": 403, "message": "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"}}"#,
+                reason::QUOTA_EXCEEDED,
+            ),
+            (
+                413,
+                r#"{"overLimit": {"code": 413, "message": "VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota."}}"#,
+                reason::QUOTA_EXCEEDED,
+            ),
+            (
+                409,
+                r#"{"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['port'].", "detail": ""}}"#,
+                reason::QUOTA_EXCEEDED,
+            ),
+            (
+                409,
+                r#"{"NeutronError": {"type": "IpAddressGenerationFailure", "message": "No more IP addresses available on network x.", "detail": ""}}"#,
+                reason::SUBNET_FULL,
+            ),
+            (
+                409,
+                r#"{"NeutronError": {"type": "PortInUseAsTrunkParent", "message": "in use", "detail": ""}}"#,
+                "conflict",
+            ),
+            (
+                403,
+                r#"{"NeutronError": {"type": "PolicyNotAuthorized", "message": "rule:delete_port is disallowed by policy", "detail": ""}}"#,
+                "denied",
+            ),
             (400, r#"{"badRequest": {"code": 400, "message": "Invalid key_name provided."}}"#, "invalid"),
             (429, r#"{"overLimit": {"code": 429, "message": "slow down", "retryAfter": "3"}}"#, "throttled"),
-            (401, r#"{"error": {"code": 401, "title": "Unauthorized", "message": "The request you have made requires authentication."}}"#, "unauthorized"),
+            (
+                401,
+                r#"{"error": {"code": 401, "title": "Unauthorized", "message": "The request you have made requires authentication."}}"#,
+                "unauthorized",
+            ),
             (401, "Authentication required", "perhaps"),
             (500, r#"{"computeFault": {"code": 500, "message": "Unexpected API Error."}}"#, "perhaps"),
             (503, "", "perhaps"),
@@ -201,7 +246,9 @@ mod tests {
     }
     #[test]
     fn the_services_text_and_the_request_id_are_passed_on() {
-        let Complaint::Invalid(text) = complaint(&reply(400, r#"{"badRequest": {"code": 400, "message": "Invalid key_name provided."}}"#)) else {
+        let Complaint::Invalid(text) =
+            complaint(&reply(400, r#"{"badRequest": {"code": 400, "message": "Invalid key_name provided."}}"#))
+        else {
             panic!()
         };
         assert_eq!(text, "badRequest: Invalid key_name provided. (HTTP 400, request req-1)");

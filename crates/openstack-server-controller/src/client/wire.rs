@@ -132,7 +132,8 @@ struct WireFound {
 /// Nova and Neutron write a zone, Cinder writes none and means UTC.
 fn time(text: Option<&str>) -> Option<Timestamp> {
     let text = text?;
-    let plain = || jiff::civil::DateTime::strptime("%Y-%m-%dT%H:%M:%S%.f", text).ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
+    let plain =
+        || jiff::civil::DateTime::strptime("%Y-%m-%dT%H:%M:%S%.f", text).ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
     text.parse().ok().or_else(|| plain().map(|at| at.timestamp()))
 }
 fn read<T: DeserializeOwned>(kind: &str, value: Value) -> Result<T, Unreadable> {
@@ -145,7 +146,8 @@ pub fn item(kind: Kind, value: Value) -> Result<Item, Unreadable> {
         Kind::Server => {
             let wire: WireServer = read("server", value)?;
             let address = |it: WireAddress| Address { address: it.addr, version: it.version, origin: it.origin };
-            let addresses = wire.addresses.into_iter().map(|(net, list)| (net, list.into_iter().map(address).collect()));
+            let addresses =
+                wire.addresses.into_iter().map(|(net, list)| (net, list.into_iter().map(address).collect()));
             Item::Server(Server {
                 id: wire.id,
                 name: wire.name,

@@ -204,7 +204,9 @@ impl World {
             match &last {
                 Progress::Waiting { again, .. } if *again > Duration::from_secs(30) => return last,
                 Progress::Waiting { again, .. } => self.pass((*again).max(Duration::from_secs(1))),
-                Progress::Failed(common::engine::estate::Fault::Transient(_)) | Progress::Stale(_) => self.pass(Duration::from_secs(10)),
+                Progress::Failed(common::engine::estate::Fault::Transient(_)) | Progress::Stale(_) => {
+                    self.pass(Duration::from_secs(10))
+                }
                 Progress::Failed(_) | Progress::Done | Progress::Blocked { .. } | Progress::Gone => return last,
             }
         }
@@ -250,7 +252,9 @@ impl World {
         found.map(|it| (it.status, it.reason, it.message))
     }
     pub(crate) fn said(&self, type_: &str) -> String {
-        self.condition(type_).map(|(status, reason, message)| format!("{status}/{reason}: {message}")).unwrap_or_default()
+        self.condition(type_)
+            .map(|(status, reason, message)| format!("{status}/{reason}: {message}"))
+            .unwrap_or_default()
     }
     pub(crate) fn truth(&self) -> Vec<Truth> {
         self.cloud(|cloud, now| cloud.truth(now))
@@ -276,7 +280,9 @@ impl World {
     }
     pub(crate) fn writes(&self) -> Vec<String> {
         let filter = CallFilter { mutating: Some(true), ..CallFilter::default() };
-        self.cloud(|cloud, _| cloud.kit().calls.matching(&filter).map(|it| format!("{} {}", it.kind, it.verb)).collect())
+        self.cloud(|cloud, _| {
+            cloud.kit().calls.matching(&filter).map(|it| format!("{} {}", it.kind, it.verb)).collect()
+        })
     }
     pub(crate) fn clear_log(&self) {
         self.cloud(|cloud, _| cloud.kit_mut().calls.clear());
@@ -318,8 +324,13 @@ fn reconciler(wire: &Arc<Wire>, time: &Arc<Time>, inputs: &Arc<Given>, seed: u64
     let clock: SharedClock = time.clone();
     let timing = Timing { call: Duration::from_secs(15), ..Timing::DEFAULT };
     let peers = common::peer::Guard { peers: PEERS, companion: false, managed_by: None };
-    let settings =
-        common::engine::Settings { controller: CONTROLLER, kind: KIND.into(), installation: "here".into(), timing, peers };
+    let settings = common::engine::Settings {
+        controller: CONTROLLER,
+        kind: KIND.into(),
+        installation: "here".into(),
+        timing,
+        peers,
+    };
     let random = Arc::new(Random::seeded(seed));
     let (transport, ticks) = (wire.clone(), clock.clone());
     let connect = Box::new(move |config: &clouds::CloudConfig| {

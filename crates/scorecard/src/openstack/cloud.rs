@@ -81,7 +81,9 @@ impl EmulatedOpenStack {
     /// Everything alive, for an audit.
     pub fn found(&self) -> Vec<Found> {
         let things = self.cloud.truth(date_of(self.now));
-        let text = |t: &cloud_emulator::kit::Truth, field: &str| t.fields.get(field).and_then(Value::as_str).map(str::to_owned);
+        let text = |t: &cloud_emulator::kit::Truth, field: &str| {
+            t.fields.get(field).and_then(Value::as_str).map(str::to_owned)
+        };
         let found = |t: &cloud_emulator::kit::Truth| Found {
             kind: t.kind,
             id: t.id.clone(),
@@ -138,13 +140,17 @@ impl SimCloud for EmulatedOpenStack {
             Method::DELETE if good && !deeper && before.as_ref().is_some_and(alive) => {
                 self.deeds.extend(named.map(Deed::Deleted));
             }
-            Method::POST | Method::PUT | Method::DELETE if good && at.is_some() && (deeper || method == Method::PUT) => {
+            Method::POST | Method::PUT | Method::DELETE
+                if good && at.is_some() && (deeper || method == Method::PUT) =>
+            {
                 if let Some(id) = named {
                     self.note(now, &id);
                     self.deeds.push(Deed::Tagged(id));
                 }
             }
-            _ if response.status() == StatusCode::FORBIDDEN && String::from_utf8_lossy(response.body()).contains("Policy") => {
+            _ if response.status() == StatusCode::FORBIDDEN
+                && String::from_utf8_lossy(response.body()).contains("Policy") =>
+            {
                 self.refusals += 1;
             }
             _ => {}
@@ -205,7 +211,8 @@ impl SimCloud for EmulatedOpenStack {
             s.lag.list = lag(lags.list);
             s.lag.get = lag(lags.get);
             s.lag.ghost = lag(lags.ghost);
-            s.build = BTreeMap::from([("servers".to_owned(), lag(lags.build)), ("volumes".to_owned(), lag(lags.build))]);
+            s.build =
+                BTreeMap::from([("servers".to_owned(), lag(lags.build)), ("volumes".to_owned(), lag(lags.build))]);
             s.deletion = KINDS.iter().map(|kind| ((*kind).to_owned(), lag(lags.delete))).collect();
         });
     }

@@ -116,7 +116,9 @@ impl Subject for OpenStack {
         let resolved = resolved(name, &spec);
         let plan = Plan::of(name, &spec, &Facts { resolved: Some(&resolved), ..Facts::default() });
         let twin = |piece: Piece| match piece.want {
-            Want::Make { draft: Some(draft), .. } => Some(Twin { kind: piece.slot.kind().to_owned(), params: draft.params }),
+            Want::Make { draft: Some(draft), .. } => {
+                Some(Twin { kind: piece.slot.kind().to_owned(), params: draft.params })
+            }
             Want::Make { .. } | Want::Use { .. } => None,
         };
         plan.pieces(&ids).into_iter().filter_map(twin).collect()
