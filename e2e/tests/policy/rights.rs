@@ -28,7 +28,8 @@ async fn rights() -> Result<()> {
     // when a policy lives, is edited, meets a foreign hand in its ledger, and dies
     live(&stage).await?;
     blocked(&stage).await?;
-    for (name, interval) in [("sealed", json!({})), ("sealed-timed", json!({"compliant": "1s", "noncompliant": "1s"}))] {
+    for (name, interval) in [("sealed", json!({})), ("sealed-timed", json!({"compliant": "1s", "noncompliant": "1s"}))]
+    {
         encrypted(&stage, name, &interval).await?;
     }
     // then nothing was denied
