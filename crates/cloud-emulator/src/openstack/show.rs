@@ -207,7 +207,7 @@ pub(super) fn list(
             Service::Image => body["next"] = json!(format!("/v2/images?marker={last}")),
             // As behind a proxy: the host of the link is not to be believed.
             _ => {
-                body[format!("{}_links", kind.many())] = json!([{"rel": "next", "href": format!("http://internal.invalid{path}?limit={limit}&marker={last}")}])
+                body[format!("{}_links", kind.many())] = json!([{"rel": "next", "href": format!("http://internal.invalid{path}?limit={limit}&marker={last}")}]);
             }
         }
     }
