@@ -100,7 +100,7 @@ fn pair_ports<'a>(
                 continue;
             }
             let fits = |port: &&Port| port.network == wanted.network_id && (!by_name || port.name == wanted.name);
-            if let Some(at) = left.iter().position(|port| fits(port)) {
+            if let Some(at) = left.iter().position(fits) {
                 pairs.insert(index, left.remove(at));
             }
         }

@@ -150,6 +150,7 @@ struct Entry {
 }
 #[derive(Default, Deserialize)]
 #[serde(default)]
+#[allow(clippy::struct_field_names)] // the file's own words
 struct Auth {
     auth_url: Option<String>,
     username: Option<String>,
@@ -204,12 +205,11 @@ impl Auth {
     fn application_credential(&self) -> Result<Method, String> {
         let secret = given(self.application_credential_secret.as_ref());
         let secret = secret.ok_or("auth has no application_credential_secret")?;
-        let credential = match given(self.application_credential_id.as_ref()) {
-            Some(id) => Credential::Id(id),
-            None => {
-                let name = given(self.application_credential_name.as_ref());
-                Credential::Name(name.ok_or("auth has no application_credential_id")?, self.user()?)
-            }
+        let credential = if let Some(id) = given(self.application_credential_id.as_ref()) {
+            Credential::Id(id)
+        } else {
+            let name = given(self.application_credential_name.as_ref());
+            Credential::Name(name.ok_or("auth has no application_credential_id")?, self.user()?)
         };
         Ok(Method::ApplicationCredential { credential, secret })
     }

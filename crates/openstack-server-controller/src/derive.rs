@@ -96,6 +96,7 @@ pub fn differing(one: &OpenStackServerSpec, other: &OpenStackServerSpec) -> Vec<
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
     use super::*;
     use serde_json::json;

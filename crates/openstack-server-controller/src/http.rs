@@ -34,7 +34,7 @@ impl Http {
         if !config.verify {
             builder = builder.danger_accept_invalid_certs(true);
         }
-        builder.build().map(|client| Http { client }).map_err(|error| why(error))
+        builder.build().map(|client| Http { client }).map_err(why)
     }
 }
 

@@ -212,6 +212,7 @@ fn image_id(image: &DynamicObject, namespace: &str, name: &str) -> Result<String
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
     use super::*;
 

@@ -21,7 +21,7 @@ async fn main() -> ExitCode {
     if let Err(why) = telemetry::init(cli.log_format, &cli.log_filter) {
         return failed(&why.into());
     }
-    match dispatch(cli.command).await {
+    match Box::pin(dispatch(cli.command)).await {
         Ok(status) => status,
         Err(why) => failed(&why),
     }
@@ -33,7 +33,8 @@ async fn dispatch(command: Command<OpenStackArgs>) -> Result<ExitCode, Failure> 
             let (controller, version, call) = (names::CONTROLLER, TITLE.version, args.own.call());
             let identity = Identity { controller, version, call };
             let own = args.own.clone();
-            Ok(run(identity, &args.common, &args.kube, |context| controller::serve(context, own)).await)
+            let serving = run(identity, &args.common, &args.kube, |context| controller::serve(context, own));
+            Ok(Box::pin(serving).await)
         }
         Command::Crd => operate::crd(),
         Command::Plan(inspect) => operate::plan(&inspect).await,

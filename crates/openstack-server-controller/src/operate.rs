@@ -298,7 +298,7 @@ pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failur
                 checks.push(Check::new(Health::Good, "cloud: Neutron", "has tags"));
             }
             Ok(_) => {
-                checks.push(Check::new(Health::Good, "cloud: Neutron", "has no tags: those of specs are left out"))
+                checks.push(Check::new(Health::Good, "cloud: Neutron", "has no tags: those of specs are left out"));
             }
             Err(fault) => checks.push(Check::new(Health::Bad, "cloud: Neutron", fault.to_string())),
         }

@@ -1,4 +1,6 @@
 //! What each spec comes to, as bodies of create calls.
+#![allow(clippy::needless_pass_by_value)] // json!s are written in place
+
 use super::*;
 use crate::api::{ResolvedFixedIp, ResolvedServer};
 
@@ -211,8 +213,8 @@ fn what_no_cloud_could_serve_is_said_before_it_is_asked() {
             .contains("root")
     );
     assert!(said(json!({"serverMetadata": [{"key": "custody-owner", "value": "x"}]}), None).contains("custody-owner"));
-    assert!(said(json!({}), Some(&[0; 50_000])).contains("longer than 65535"));
-    assert_eq!(said(json!({}), Some(&[0; 49_000])), "");
+    assert!(said(json!({}), Some(&vec![0; 50_000])).contains("longer than 65535"));
+    assert_eq!(said(json!({}), Some(&vec![0; 49_000])), "");
 }
 
 #[test]

@@ -295,14 +295,13 @@ impl Reconciler {
         }
         let cloud = session.cloud();
         prepared.extensions = cloud.extensions().await.map_err(Progress::Failed)?;
-        let resolved = match resolved_in(status).filter(|it| is_whole(it, spec)) {
-            Some(resolved) => resolved,
-            None => {
-                let resolver = Resolver { cloud, inputs: &*self.inputs, namespace: &view.namespace };
-                let cluster = view.labels.get(names::CLUSTER_NAME).map(String::as_str);
-                let found = resolver.server(&view.name, spec, cluster).await;
-                found.map_err(|unresolved| progress_of(&unresolved))?
-            }
+        let resolved = if let Some(resolved) = resolved_in(status).filter(|it| is_whole(it, spec)) {
+            resolved
+        } else {
+            let resolver = Resolver { cloud, inputs: &*self.inputs, namespace: &view.namespace };
+            let cluster = view.labels.get(names::CLUSTER_NAME).map(String::as_str);
+            let found = resolver.server(&view.name, spec, cluster).await;
+            found.map_err(|unresolved| progress_of(&unresolved))?
         };
         if let (Some(reference), None) = (&spec.user_data_ref, &owned.server) {
             let data =

@@ -235,7 +235,7 @@ impl Resolver<'_> {
         for subnet in port.fixed_ips.iter().filter_map(|it| it.subnet.as_ref()) {
             match self.subnet(subnet, None).await {
                 Ok(Found { network: Some(network), .. }) => return Ok(network),
-                Ok(_) => why = "its subnet tells no network".to_owned(),
+                Ok(_) => why = String::from("its subnet tells no network"),
                 Err(Unresolved::Failed(text)) => why = text,
                 Err(other) => return Err(other),
             }

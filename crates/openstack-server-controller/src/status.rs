@@ -215,12 +215,11 @@ fn instance_ready(scene: &Scene<'_>, spec: &OpenStackServerSpec) -> Option<State
     let made_ports = scene.report.ids.keys().filter(|slot| Kind::of(slot) == Some(Kind::Port)).count();
     let step = if made_ports < spec.ports.len() { reason::PORT_CREATE_FAILED } else { reason::INSTANCE_CREATE_FAILED };
     match &scene.report.progress {
-        Progress::Done | Progress::Gone | Progress::Stale(_) => None,
+        Progress::Done | Progress::Gone | Progress::Stale(_) | Progress::Blocked { reason: shared::PAUSED, .. } => None,
         Progress::Waiting { reason: why, message, .. } => {
             let why = if *why == shared::PROGRESSING { reason::INSTANCE_NOT_READY } else { why };
             say(Tri::False, why, message.clone())
         }
-        Progress::Blocked { reason: shared::PAUSED, .. } => None,
         Progress::Blocked { reason: why, message } => say(Tri::False, why, message.clone()),
         Progress::Failed(fault) => match fault {
             Fault::Terminal { reason: shared::INVALID_REQUEST, message } => say(Tri::False, step, message.clone()),

@@ -97,7 +97,9 @@ async fn two_servers_of_the_name_are_both_left_alone() {
 async fn a_port_that_vanishes_is_replaced_at_most_once_and_status_follows() {
     // before there is a server: made again, under a new id
     let mut world = World::new(&json!({}));
-    world.configure(|s| drop(s.quotas.insert("servers".into(), 0)));
+    world.configure(|s| {
+        s.quotas.insert("servers".into(), 0);
+    });
     world.serve().await;
     let first = world.living("port")[0].id.clone();
     world.settle();

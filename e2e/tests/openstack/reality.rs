@@ -25,7 +25,7 @@ struct Answer {
 
 impl Side {
     async fn enter(auth: &Value, known: &[(&str, &str)]) -> Result<Self> {
-        let http = reqwest::Client::builder().timeout(Duration::from_secs(60)).build()?;
+        let http = reqwest::Client::builder().timeout(Duration::from_mins(1)).build()?;
         let text = |key: &str| auth[key].as_str().unwrap_or_default().to_owned();
         let auth_url = text("auth_url");
         let mut known: BTreeMap<String, String> =
@@ -265,7 +265,7 @@ fn differences(path: &str, emulated: &Value, real: &Value, out: &mut Vec<String>
             }
         }
         (a, b) if std::mem::discriminant(a) != std::mem::discriminant(b) => {
-            out.push(format!("{path} is {a} here and {b} there"))
+            out.push(format!("{path} is {a} here and {b} there"));
         }
         _ => {}
     }

@@ -90,6 +90,7 @@ pub fn unsupported(spec: &OpenStackClusterSpec, has_security_groups: bool) -> Op
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
     use super::*;
     use serde_json::{Value, json};

@@ -69,7 +69,16 @@ struct Bastion {
     status: Tri,
     reason: &'static str,
     message: String,
-    shown: Option<Option<BastionStatus>>,
+    shown: Shown,
+}
+/// What status says of the bastion.
+enum Shown {
+    /// What it said before.
+    AsBefore,
+    /// Nothing any more.
+    Nothing,
+    /// This.
+    This(Box<BastionStatus>),
 }
 
 impl Reconciler {
@@ -106,7 +115,11 @@ impl Reconciler {
         let mut own = Vec::new();
         if let Some(bastion) = bastion {
             own.push(Statement::new(BASTION_READY, bastion.status, bastion.reason, bastion.message));
-            fields.extend(bastion.shown.map(|shown| ("bastion".to_owned(), json!(shown))));
+            match bastion.shown {
+                Shown::AsBefore => {}
+                Shown::Nothing => drop(fields.insert("bastion".to_owned(), Value::Null)),
+                Shown::This(shown) => drop(fields.insert("bastion".to_owned(), json!(shown))),
+            }
         }
         // The cluster is ready when its network is there; how the bastion stands is said by a condition of its own.
         let mut told = report.clone();
@@ -143,7 +156,7 @@ impl Reconciler {
         let session = self.session(view, spec).await?;
         let networks =
             if view.deleting { Networks::default() } else { self.networks(subject, &known, session.cloud()).await? };
-        let wanted = if view.deleting { None } else { self.wanted(spec, &known, &networks)? };
+        let wanted = if view.deleting { None } else { Self::wanted(spec, &known, &networks)? };
         let name = server_name(view);
         let found = self.servers.get(&view.namespace, &name).await.map_err(missing)?;
         let step = decide(wanted.as_ref(), found.as_ref(), &view.uid);
@@ -226,15 +239,11 @@ impl Reconciler {
         }
         let network = network.ok_or_else(|| Unresolved::Failed("the network cannot be told".into()))?;
         let external =
-            if spec.enable_external_network == Some(false) { None } else { self.external(spec, cloud).await? };
+            if spec.enable_external_network == Some(false) { None } else { Self::external(spec, cloud).await? };
         let network = NetworkStatus { name: network.name, id: network.id, tags: Vec::new(), subnets };
         Ok(Networks { network, external })
     }
-    async fn external(
-        &self,
-        spec: &OpenStackClusterSpec,
-        cloud: &dyn Cloud,
-    ) -> Result<Option<NetworkStatus>, Unresolved> {
+    async fn external(spec: &OpenStackClusterSpec, cloud: &dyn Cloud) -> Result<Option<NetworkStatus>, Unresolved> {
         let named = |found: Found| NetworkStatus { name: found.name, id: found.id, ..NetworkStatus::default() };
         if let Some(network) = &spec.external_network {
             return find_network(cloud, network).await.map(|it| Some(named(it)));
@@ -249,7 +258,6 @@ impl Reconciler {
 
     /// The spec of the bastion's server, if there shall be one.
     fn wanted(
-        &self,
         spec: &OpenStackClusterSpec,
         known: &OpenStackClusterStatus,
         networks: &Networks,
@@ -411,16 +419,20 @@ fn management_port(server: &OpenStackServer, network: &str) -> Option<String> {
 }
 
 fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>, progress: &Progress) -> Bastion {
-    let not =
-        |message: String| Bastion { status: Tri::False, reason: reason::INSTANCE_NOT_READY, message, shown: None };
+    let not = |message: String| Bastion {
+        status: Tri::False,
+        reason: reason::INSTANCE_NOT_READY,
+        message,
+        shown: Shown::AsBefore,
+    };
     let server = match (step, server) {
         (Step::Nothing, _) => {
-            return Bastion { status: Tri::True, reason: "NotWanted", message: String::new(), shown: Some(None) };
+            return Bastion { status: Tri::True, reason: "NotWanted", message: String::new(), shown: Shown::Nothing };
         }
         (Step::Use, Some(server)) => server,
         (Step::Create | Step::Use, _) => return not("the server is being made".into()),
         (Step::Delete(why), _) => {
-            return Bastion { shown: Some(None), ..not(format!("the server is being deleted: {why}")) };
+            return Bastion { shown: Shown::Nothing, ..not(format!("the server is being deleted: {why}")) };
         }
         (Step::Wait(why), _) => return not(why.clone()),
         (Step::Refuse(why), _) => return Bastion { reason: reason::INSTANCE_STATE_ERROR, ..not(why.clone()) },
@@ -435,7 +447,7 @@ fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>
         ip,
         floating_ip: floating,
     };
-    let shown = Some(Some(shown));
+    let shown = Shown::This(Box::new(shown));
     match progress {
         Progress::Done => Bastion { status: Tri::True, reason: reason::READY, message: String::new(), shown },
         Progress::Blocked { message, .. } => {
@@ -443,6 +455,6 @@ fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>
         }
         Progress::Failed(fault) => Bastion { reason: reason::FLOATING_IP_ERROR, shown, ..not(fault.to_string()) },
         Progress::Waiting { message, .. } => Bastion { shown, ..not(message.clone()) },
-        Progress::Gone | Progress::Stale(_) => Bastion { shown: None, ..not(String::new()) },
+        Progress::Gone | Progress::Stale(_) => Bastion { shown: Shown::AsBefore, ..not(String::new()) },
     }
 }

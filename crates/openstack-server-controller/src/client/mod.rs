@@ -230,7 +230,7 @@ fn next_link(body: &Map<String, Value>, many: &str) -> Option<String> {
 fn marker_in(link: &str) -> Option<String> {
     let query = link.split_once('?')?.1;
     let value = query.split('&').find_map(|pair| pair.strip_prefix("marker="))?;
-    percent_decode_str(value).decode_utf8().ok().map(|text| text.into_owned())
+    percent_decode_str(value).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
 #[async_trait]

@@ -154,6 +154,7 @@ impl Complaint {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
     use super::*;
 

@@ -1,5 +1,6 @@
 //! One server object, one emulated OpenStack, and time that only passes when told to: the production visit over a wire in memory.
 #![allow(dead_code)] // every suite uses its own part
+#![allow(clippy::needless_pass_by_value)] // json!s are written in place
 
 use async_trait::async_trait;
 use cloud_emulator::kit::{CallFilter, Delivery, EmulatedCloud, Fault as Struck, Plant, Settings, Truth};
@@ -28,7 +29,7 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const INTERVAL: Duration = Duration::from_secs(300);
+const INTERVAL: Duration = Duration::from_mins(5);
 const MOST_VISITS: usize = 200;
 
 pub(crate) struct Time(Mutex<Duration>);
@@ -205,7 +206,7 @@ impl World {
                 Progress::Waiting { again, .. } if *again > Duration::from_secs(30) => return last,
                 Progress::Waiting { again, .. } => self.pass((*again).max(Duration::from_secs(1))),
                 Progress::Failed(common::engine::estate::Fault::Transient(_)) | Progress::Stale(_) => {
-                    self.pass(Duration::from_secs(10))
+                    self.pass(Duration::from_secs(10));
                 }
                 Progress::Failed(_) | Progress::Done | Progress::Blocked { .. } | Progress::Gone => return last,
             }
@@ -299,7 +300,9 @@ impl World {
         self.cloud(|cloud, now| cloud.retag_by_hand(now, id, set, &[]).unwrap());
     }
     pub(crate) fn clear_status(&self, id: &str) {
-        self.cloud(|cloud, now| cloud.retag_by_hand(now, id, Default::default(), &["!status".to_owned()]).unwrap());
+        self.cloud(|cloud, now| {
+            cloud.retag_by_hand(now, id, cloud_emulator::kit::Tags::default(), &["!status".to_owned()]).unwrap();
+        });
     }
     pub(crate) fn strike(&self, fault: Value) {
         let fault: Struck = serde_json::from_value(fault).unwrap();
