@@ -8,6 +8,7 @@ mod stage;
 
 mod conformance;
 mod drift;
+mod lives;
 mod pruning;
 mod rights;
 

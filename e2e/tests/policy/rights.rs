@@ -125,8 +125,8 @@ async fn live(stage: &Stage) -> Result<()> {
     stage.delete(&policy).await?;
     stage
         .wait("life", "stuck", |found| {
-            let state = found.map(|f| f["status"]["compliant"].clone()).unwrap_or_default();
-            if state == "Terminating" { Ok(()) } else { Err("not yet".into()) }
+            let shown = found.map(|f| f["status"]["compliant"].clone()).unwrap_or_default();
+            if shown == "Terminating" { Ok(()) } else { Err("not yet".into()) }
         })
         .await?;
     stage.merge(&thing(stage, "two"), &json!({"metadata": {"finalizers": null}})).await?;

@@ -83,20 +83,24 @@ pub struct Kinds {
     wire: SharedWire,
     clock: SharedClock,
     known: Mutex<HashMap<String, Remembered>>,
-    /// One question per group and version at a time.
-    asking: tokio::sync::Mutex<()>,
+    /// One question per group and version at a time; a slow one keeps nobody else waiting.
+    asking: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 impl Kinds {
     /// Nothing is known yet.
     pub fn new(wire: SharedWire, clock: SharedClock) -> Self {
-        Kinds { wire, clock, known: Mutex::default(), asking: tokio::sync::Mutex::default() }
+        Kinds { wire, clock, known: Mutex::default(), asking: Mutex::default() }
     }
     /// The kind; `None` if the API server has no such kind.
     pub async fn find(&self, api_version: &str, kind: &str) -> Result<Option<Mapping>, Trouble> {
         if let Some(answer) = self.remembered(api_version, kind) {
             return Ok(answer);
         }
-        let _one = self.asking.lock().await;
+        let lock = {
+            let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+            asking.entry(api_version.to_owned()).or_default().clone()
+        };
+        let _one = lock.lock().await;
         if let Some(answer) = self.remembered(api_version, kind) {
             return Ok(answer);
         }

@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Longest request, and so the time that leadership must outlast.
 pub const CALL: Duration = Duration::from_secs(10);
 
+/// Told to come back later, a request is repeated so often before its pass hears of it.
+const MOST_WAITS: u32 = 5;
+
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -173,9 +176,8 @@ impl KubeWire {
         KubeWire { client, clock, fence }
     }
 }
-#[async_trait]
-impl Wire for KubeWire {
-    async fn call(&self, call: Call) -> Result<Value, Trouble> {
+impl KubeWire {
+    async fn once(&self, call: &Call) -> Result<Value, Trouble> {
         let ends = self.clock.boot() + CALL;
         if call.mutates() && !self.fence.holds_until(ends) {
             return Err(Trouble::silent("leadership does not outlast the request"));
@@ -196,6 +198,27 @@ impl Wire for KubeWire {
         }
     }
 }
+#[async_trait]
+impl Wire for KubeWire {
+    async fn call(&self, call: Call) -> Result<Value, Trouble> {
+        let mut told_to_wait = 0;
+        loop {
+            match self.once(&call).await {
+                // The API server says when; nothing was carried out, so anything may be repeated.
+                Err(trouble) if trouble.code == 429 && told_to_wait < MOST_WAITS => {
+                    told_to_wait += 1;
+                    self.clock.sleep_until(self.clock.boot() + wait(&trouble, told_to_wait)).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
+/// As long as the API server says, at least a little, and longer each time.
+fn wait(trouble: &Trouble, time: u32) -> Duration {
+    let asked = trouble.details["retryAfterSeconds"].as_u64().unwrap_or(0).min(5);
+    Duration::from_secs(asked).max(Duration::from_millis(250) * time)
+}
 
 #[cfg(test)]
 mod tests {
@@ -209,6 +232,14 @@ mod tests {
         assert!(!call.mutates());
         assert!(Call::new(Verb::Delete, "/x").mutates());
         assert!(!Call::new(Verb::Put, "/x").with("dryRun", "All").mutates());
+    }
+    #[test]
+    fn the_api_server_says_how_long_to_wait_within_reason() {
+        let told =
+            |seconds: u64| Trouble { code: 429, details: json!({"retryAfterSeconds": seconds}), ..Trouble::default() };
+        assert_eq!(wait(&told(2), 1), Duration::from_secs(2));
+        assert_eq!(wait(&told(600), 1), Duration::from_secs(5));
+        assert_eq!(wait(&told(0), 3), Duration::from_millis(750));
     }
     #[test]
     fn trouble_is_told_apart() {
