@@ -22,6 +22,9 @@ pub const QUIET: &str = "CUSTODY_E2E_QUIET_SECONDS";
 /// Seed of what tests draw.
 pub const SEED: &str = "CUSTODY_E2E_SEED";
 
+/// Folder of a running OpenStack (`e2e/openstack/up.sh`); without it, tests on a real one are left out.
+pub const OPENSTACK: &str = "CUSTODY_OPENSTACK_ROOT";
+
 #[allow(clippy::disallowed_methods)] // a library has no command line; the variables are documented above
 pub(crate) fn read(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -52,4 +55,9 @@ pub fn enabled(test: &str) -> bool {
         eprintln!("skipped: {test} (set {ENABLED}=1 to run it)");
     }
     enabled
+}
+
+/// The folder of a running OpenStack, if there is one.
+pub fn openstack_root() -> Option<PathBuf> {
+    path(OPENSTACK)
 }

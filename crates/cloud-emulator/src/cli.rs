@@ -15,6 +15,8 @@ pub(crate) struct Cli {
 pub(crate) enum Clouds {
     /// The sample cloud of docs/sample-cloud.md.
     Sample(Serving),
+    /// OpenStack: Keystone, Nova, Neutron, Cinder and Glance behind one address.
+    Openstack(Serving),
 }
 #[derive(Args)]
 pub(crate) struct Serving {

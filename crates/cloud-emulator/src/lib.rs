@@ -7,4 +7,5 @@
 //! A cloud is a synchronous state machine: time is an argument and all randomness comes from one seed, so that the same calls
 //! get the same bytes. The same machine answers a simulator in virtual time and real clients over HTTP.
 pub mod kit;
+pub mod openstack;
 pub mod sample;

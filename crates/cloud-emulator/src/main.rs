@@ -7,6 +7,7 @@ use cloud_emulator::kit::EmulatedCloud;
 use cloud_emulator::kit::Settings;
 use cloud_emulator::kit::clock::CloudClock;
 use cloud_emulator::kit::server::{Host, serve};
+use cloud_emulator::openstack::OpenStackCloud;
 use cloud_emulator::sample::SampleCloud;
 use std::error::Error;
 use std::io::IsTerminal;
@@ -24,16 +25,25 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
-    let Clouds::Sample(serving) = Cli::parse().cloud;
-    run(serving).await
+    match Cli::parse().cloud {
+        Clouds::Sample(serving) => {
+            let cloud = SampleCloud::new(settings(&serving)?, serving.seed);
+            run("sample", cloud, serving).await
+        }
+        Clouds::Openstack(serving) => {
+            let cloud = OpenStackCloud::new(settings(&serving)?, serving.seed);
+            run("openstack", cloud, serving).await
+        }
+    }
 }
-
-async fn run(serving: Serving) -> Result<(), Box<dyn Error>> {
-    let settings: Settings = match &serving.settings {
+fn settings(serving: &Serving) -> Result<Settings, Box<dyn Error>> {
+    Ok(match &serving.settings {
         Some(file) => serde_json::from_slice(&std::fs::read(file)?)?,
         None => Settings::default(),
-    };
-    let mut cloud = SampleCloud::new(settings, serving.seed);
+    })
+}
+
+async fn run(name: &str, mut cloud: impl EmulatedCloud + 'static, serving: Serving) -> Result<(), Box<dyn Error>> {
     cloud.kit().settings().check(cloud.vocabulary())?;
     for Admission { principal, account, token } in &serving.tokens {
         let account = account.clone().unwrap_or_else(|| cloud.kit().settings().account.clone());
@@ -45,7 +55,7 @@ async fn run(serving: Serving) -> Result<(), Box<dyn Error>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let listener = TcpListener::bind(&serving.listen).await?;
     let address = listener.local_addr()?.to_string();
-    tracing::info!(%address, seed = serving.seed, "the sample cloud is open");
+    tracing::info!(%address, seed = serving.seed, "the {name} cloud is open");
     if let Some(file) = &serving.print_address_to {
         publish(file, &address)?;
     }

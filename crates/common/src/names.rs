@@ -9,6 +9,8 @@ pub const TAKE_OVER: &str = "custody.dev/take-over";
 pub const CONFIRM_REMOVAL: &str = "custody.dev/confirm-removal";
 /// Asks to take an object over from a provider that still holds its finalizer: the provider's name.
 pub const ADOPT_FROM: &str = "custody.dev/adopt-from";
+/// Says from which provider an object was taken over; put on in place of [`ADOPT_FROM`] when the finalizers were swapped.
+pub const ADOPTED_FROM: &str = "custody.dev/adopted-from";
 /// Cluster API: do not touch this object.
 pub const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// Cluster API: which Cluster the object belongs to.

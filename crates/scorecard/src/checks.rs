@@ -215,7 +215,8 @@ fn justified(s: &State, o: &Standing, why: &str) -> bool {
 
 /// Does the cloud refuse because of a thing that nobody here may delete?
 fn in_the_way(s: &State, why: &str) -> bool {
-    let named = |t: &Truth| t.live && why.contains("in use") && why.contains(&format!("by {}", t.id));
+    let in_use = why.contains("in use") || why.contains("InUse");
+    let named = |t: &Truth| t.live && in_use && why.contains(&t.id);
     let owners = owners(s);
     let ours = |t: &Truth| t.marks.last().is_some_and(|(_, mark)| owners.iter().any(|o| o.claims.cover(mark)));
     s.cloud.truth().iter().any(|t| named(t) && !ours(t))

@@ -6,6 +6,7 @@ pub mod acts;
 pub mod bench;
 pub mod checks;
 pub mod mutations;
+pub mod openstack;
 pub mod program;
 pub mod runner;
 pub mod sample;

@@ -1,5 +1,6 @@
 //! The command line.
 use crate::bench::{Bench, Scenario};
+use crate::openstack::OpenStack;
 use crate::sample::Sample;
 use crate::{mutations, runner, scenarios, table};
 use clap::Parser;
@@ -49,7 +50,7 @@ pub struct Arguments {
 }
 
 fn subjects() -> Vec<Arc<dyn Subject>> {
-    vec![Arc::new(Bare::default()), Arc::new(Sample::default())]
+    vec![Arc::new(Bare::default()), Arc::new(Sample::default()), Arc::new(OpenStack::default())]
 }
 
 #[allow(clippy::print_stdout)] // the table is the program's output

@@ -47,11 +47,13 @@ pub struct Answer {
     pub effect: bool,
     /// The thing concerned, if the path does not name it.
     pub thing: Option<String>,
+    /// A header of this answer alone.
+    pub header: Option<(HeaderName, HeaderValue)>,
 }
 impl Answer {
     /// An answer to a call that changed nothing.
     pub fn new(status: StatusCode, body: Vec<u8>) -> Self {
-        Answer { status, body, effect: false, thing: None }
+        Answer { status, body, effect: false, thing: None, header: None }
     }
 }
 /// What the kit itself has to say; the cloud finds the words.
@@ -200,7 +202,8 @@ impl<C: Cloud> EmulatedCloud for Emulator<C> {
             delivery,
             Delivery::DropReply | Delivery::CutBefore | Delivery::Silence(_) | Delivery::Postpone(_)
         );
-        let headers = dress(now, self.cloud.request_id_header(), &request_id, retry);
+        let mut headers = dress(now, self.cloud.request_id_header(), &request_id, retry);
+        headers.extend(answer.header);
         self.kit.calls.push(CallRecord {
             seq,
             at: now,

@@ -2,7 +2,7 @@
 use super::Vocabulary;
 use super::lag::{Lag, Lags};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The settings of a cloud. As JSON every field may be left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub struct Settings {
     pub deletion: BTreeMap<String, Lag>,
     /// How many calls the log keeps.
     pub call_log: usize,
+    /// What clouds of this sort usually have and this one has not, in the cloud's own words.
+    pub lacks: BTreeSet<String>,
 }
 impl Default for Settings {
     fn default() -> Self {
@@ -39,6 +41,7 @@ impl Default for Settings {
             build: BTreeMap::new(),
             deletion: BTreeMap::new(),
             call_log: 10_000,
+            lacks: BTreeSet::new(),
         }
     }
 }

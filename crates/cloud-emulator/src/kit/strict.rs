@@ -73,6 +73,16 @@ pub fn query(request: &Request) -> Result<Vec<(String, String)>, String> {
     }
     Ok(parameters)
 }
+/// The query parameters, decoded, in order, for clouds where one may be given several times.
+pub fn query_repeated(request: &Request) -> Result<Vec<(String, String)>, String> {
+    let pairs = request.uri().query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decoded(name)?, decoded(value)?))
+        })
+        .collect()
+}
 /// No query at all.
 pub fn no_query(request: &Request) -> Result<(), String> {
     query(request)?.first().map_or(Ok(()), |(name, _)| Err(format!("unknown query parameter {name}")))

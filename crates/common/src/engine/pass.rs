@@ -108,9 +108,9 @@ impl Engine {
             return;
         }
         let ours = names::finalizer(self.settings.controller);
-        let leaving = match peer::verdict(view, &self.settings.peers) {
-            peer::Verdict::Adopt { finalizers, .. } => finalizers,
-            peer::Verdict::Ours | peer::Verdict::Peer { .. } => Vec::new(),
+        let (from, leaving) = match peer::verdict(view, &self.settings.peers) {
+            peer::Verdict::Adopt { from, finalizers } => (Some(from), finalizers),
+            peer::Verdict::Ours | peer::Verdict::Peer { .. } => (None, Vec::new()),
         };
         let mut list: Vec<String> = view.finalizers.iter().filter(|f| !leaving.contains(f)).cloned().collect();
         if !list.contains(&ours) {
@@ -119,8 +119,10 @@ impl Engine {
         if list != view.finalizers {
             patch.finalizers = Some(list);
         }
-        if !leaving.is_empty() {
+        if let Some(from) = from {
+            // The request is served, but what the provider made is still to be found: its name stays.
             patch.annotations.insert(names::ADOPT_FROM.to_owned(), None);
+            patch.annotations.insert(names::ADOPTED_FROM.to_owned(), Some(from.to_owned()));
         }
     }
 }

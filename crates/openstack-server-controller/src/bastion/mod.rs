@@ -1,0 +1,166 @@
+//! The bastion of an OpenStackCluster: an OpenStackServer of its own, and a floating IP that outlives its replacements.
+pub mod controller;
+pub mod estate;
+pub mod reconcile;
+
+use crate::api::{OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
+use crate::derive::{differing, spec_hash};
+use crate::servers::{is_owned, was_ready};
+use kube::ResourceExt;
+
+/// The controller of bastions: in annotations, finalizer and place.
+pub const CONTROLLER: &str = "openstack-bastion";
+/// The kind it serves.
+pub const KIND: &str = "OpenStackCluster";
+/// Hash of the spec that a bastion's server was made from.
+pub const SPEC_HASH: &str = "custody.dev/openstack-bastion-spec";
+
+/// What is to be done about the server of the bastion.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// There is none, and there shall be none.
+    Nothing,
+    /// Make it.
+    Create,
+    /// Remove it, for this reason.
+    Delete(String),
+    /// Not now.
+    Wait(String),
+    /// It is of no use as it is, and nothing helps but a person.
+    Refuse(String),
+    /// It is there.
+    Use,
+}
+
+/// Decides. `wanted` is the spec of the server, if there shall be one.
+pub fn decide(wanted: Option<&OpenStackServerSpec>, found: Option<&OpenStackServer>, cluster_uid: &str) -> Step {
+    let (wanted, found) = match (wanted, found) {
+        (None, None) => return Step::Nothing,
+        (Some(_), None) => return Step::Create,
+        (wanted, Some(found)) => (wanted, found),
+    };
+    if !is_owned(found, cluster_uid) {
+        return match wanted {
+            None => Step::Nothing,
+            Some(_) => Step::Refuse(format!("OpenStackServer {} belongs to somebody else", found.name_any())),
+        };
+    }
+    if found.metadata.deletion_timestamp.is_some() {
+        return Step::Wait("the previous bastion is being deleted".into());
+    }
+    let Some(wanted) = wanted else { return Step::Delete("no bastion is wanted".into()) };
+    let same = match found.annotations().get(SPEC_HASH) {
+        Some(hash) => *hash == spec_hash(wanted),
+        // Made by the Go provider: what it says itself counts.
+        None => differing(wanted, &found.spec).is_empty(),
+    };
+    if !same {
+        return Step::Delete(format!("its spec changed: {}", differing(wanted, &found.spec).join(", ")));
+    }
+    if let Some(("True", reason, message)) = crate::servers::said(found, crate::names::FAILED) {
+        return Step::Refuse(format!("{reason}: {message}"));
+    }
+    if was_ready(found) {
+        return Step::Use;
+    }
+    let why = crate::servers::said(found, crate::names::INSTANCE_READY).map_or("", |it| it.2);
+    Step::Wait(if why.is_empty() { "the server is being made".into() } else { why.to_owned() })
+}
+
+/// Why a cluster cannot be served: networks, routers and load balancers are not made here.
+pub fn unsupported(spec: &OpenStackClusterSpec, has_security_groups: bool) -> Option<String> {
+    let balancer =
+        spec.api_server.as_ref().and_then(|it| it.0.get("managedLoadBalancer").or_else(|| it.0.get("loadBalancer")));
+    let enabled = |it: &serde_json::Value| it.get("enabled").and_then(serde_json::Value::as_bool) != Some(false);
+    let refused = [
+        (!spec.managed_subnets.is_empty(), "managedSubnets"),
+        (spec.managed_network.is_some(), "managedNetwork"),
+        (spec.managed_router.is_some(), "managedRouter"),
+        (balancer.is_some_and(enabled), "apiServer.managedLoadBalancer"),
+        (spec.managed_security_groups.is_some() && !has_security_groups, "managedSecurityGroups"),
+    ];
+    let named: Vec<&str> = refused.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect();
+    if !named.is_empty() {
+        return Some(format!(
+            "{} cannot be served: networks, routers, security groups and load balancers must exist",
+            named.join(", ")
+        ));
+    }
+    (spec.network.is_none() && spec.subnets.is_empty()).then(|| "spec names neither a network nor subnets".to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // json!s are written in place
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn spec(flavor: &str) -> OpenStackServerSpec {
+        OpenStackServerSpec { flavor: Some(flavor.into()), ..OpenStackServerSpec::default() }
+    }
+    fn found(flavor: &str, status: Value, more: Value) -> OpenStackServer {
+        let mut metadata = json!({"name": "c-bastion", "namespace": "n", "annotations": {SPEC_HASH: spec_hash(&spec(flavor))},
+            "ownerReferences": [{"apiVersion": "v", "kind": "k", "name": "c", "uid": "u"}]});
+        metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let value = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer",
+            "metadata": metadata, "spec": spec(flavor), "status": status});
+        serde_json::from_value(value).unwrap()
+    }
+    fn condition(type_: &str, reason: &str) -> Value {
+        json!({"conditions": [{"type": type_, "status": "True", "reason": reason, "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
+    }
+
+    #[test]
+    fn a_bastion_is_made_waited_for_and_used() {
+        let wanted = spec("a");
+        assert_eq!(decide(Some(&wanted), None, "u"), Step::Create);
+        assert!(matches!(decide(Some(&wanted), Some(&found("a", json!({}), json!({}))), "u"), Step::Wait(_)));
+        assert_eq!(
+            decide(Some(&wanted), Some(&found("a", condition("Ready", "Reconciled"), json!({}))), "u"),
+            Step::Use
+        );
+        assert!(matches!(
+            decide(Some(&wanted), Some(&found("a", condition("Failed", "InstanceNotFound"), json!({}))), "u"),
+            Step::Refuse(_)
+        ));
+    }
+    #[test]
+    fn another_spec_or_no_wish_removes_it() {
+        let ready = found("a", condition("Ready", "Reconciled"), json!({}));
+        assert_eq!(decide(Some(&spec("b")), Some(&ready), "u"), Step::Delete("its spec changed: flavor".into()));
+        assert!(matches!(decide(None, Some(&ready), "u"), Step::Delete(_)));
+        assert_eq!(decide(None, None, "u"), Step::Nothing);
+    }
+    #[test]
+    fn one_that_is_going_is_never_used_and_a_strangers_is_never_touched() {
+        let going = found("a", condition("Ready", "Reconciled"), json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
+        assert!(matches!(decide(Some(&spec("a")), Some(&going), "u"), Step::Wait(_)));
+        let stranger = found("a", condition("Ready", "Reconciled"), json!({}));
+        assert!(matches!(decide(Some(&spec("a")), Some(&stranger), "other"), Step::Refuse(_)));
+        assert_eq!(decide(None, Some(&stranger), "other"), Step::Nothing);
+    }
+    #[test]
+    fn a_server_of_the_go_provider_is_kept_if_it_is_as_wanted() {
+        let mut capo = found("a", condition("Ready", "Reconciled"), json!({}));
+        capo.metadata.annotations = None;
+        assert_eq!(decide(Some(&spec("a")), Some(&capo), "u"), Step::Use);
+        assert!(matches!(decide(Some(&spec("b")), Some(&capo), "u"), Step::Delete(_)));
+    }
+    #[test]
+    fn what_is_not_made_here_is_refused_loudly() {
+        let said = |fields: Value| {
+            let mut whole = json!({"identityRef": {"name": "n", "cloudName": "c"}, "network": {"id": "n"}});
+            whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let spec: OpenStackClusterSpec = serde_json::from_value(whole).unwrap();
+            unsupported(&spec, false).unwrap_or_default()
+        };
+        assert_eq!(said(json!({})), "");
+        for field in ["managedNetwork", "managedRouter", "managedSecurityGroups"] {
+            assert!(said(json!({field: {}})).contains(field));
+        }
+        assert!(said(json!({"managedSubnets": [{"cidr": "10.0.0.0/8"}]})).contains("managedSubnets"));
+        assert!(said(json!({"apiServer": {"managedLoadBalancer": {"enabled": true}}})).contains("LoadBalancer"));
+        assert_eq!(said(json!({"apiServer": {"managedLoadBalancer": {"enabled": false}}})), "");
+        assert!(said(json!({"network": null})).contains("neither"));
+    }
+}

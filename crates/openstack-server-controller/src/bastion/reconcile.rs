@@ -1,0 +1,460 @@
+//! One visit of one cluster, as a table of contents: the network is found, the cluster is ready, then comes the bastion.
+use super::estate::{BastionEstate, Wish as Address, slot};
+use super::{CONTROLLER, KIND, SPEC_HASH, Step, decide, unsupported};
+use crate::api::{
+    BastionStatus, GROUP, NetworkParam, NetworkStatus, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer,
+    OpenStackServerSpec, SubnetStatus,
+};
+use crate::cloud::{Cloud, Found, Item, Kind, Lookup, Query};
+use crate::derive::{Defaults, server_spec, spec_hash};
+use crate::inputs::{Inputs, Missing};
+use crate::names::{BASTION_READY, CAPO, reason};
+use crate::resolve::{Resolver, Unresolved, neutron_query, reason_of};
+use crate::servers::{Parent, Servers, server};
+use crate::session::{Session, Sessions};
+use common::clock::SharedClock;
+use common::concern::Concern;
+use common::conditions::{Statement, Tri, find};
+use common::engine::Engine;
+use common::engine::estate::{Fault, Freshness};
+use common::engine::owner::{OwnerApi, OwnerView};
+use common::engine::report::{Note, Progress, Report};
+use common::names::{self, reason as shared};
+use common::status::{Wish, Written, write};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often to look at a server that is being made or removed.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// One version of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Its metadata and conditions.
+    pub view: &'a OwnerView,
+    /// What it wants.
+    pub spec: &'a OpenStackClusterSpec,
+    /// `.status` as last seen.
+    pub status: &'a Value,
+}
+/// What one visit came to.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// For events, logs and the next visit: what is really going on.
+    pub report: Report,
+    /// Of the status.
+    pub written: Written,
+}
+
+/// Visits clusters.
+pub struct Reconciler {
+    engine: Arc<Engine>,
+    sessions: Arc<Sessions>,
+    inputs: Arc<dyn Inputs>,
+    servers: Arc<dyn Servers>,
+    clock: SharedClock,
+    adopt_all: bool,
+}
+
+/// The networks of a cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Networks {
+    network: NetworkStatus,
+    external: Option<NetworkStatus>,
+}
+/// How the bastion stands.
+struct Bastion {
+    status: Tri,
+    reason: &'static str,
+    message: String,
+    shown: Shown,
+}
+/// What status says of the bastion.
+enum Shown {
+    /// What it said before.
+    AsBefore,
+    /// Nothing any more.
+    Nothing,
+    /// This.
+    This(Box<BastionStatus>),
+}
+
+impl Reconciler {
+    /// One per process.
+    pub fn new(
+        engine: Arc<Engine>,
+        sessions: Arc<Sessions>,
+        inputs: Arc<dyn Inputs>,
+        servers: Arc<dyn Servers>,
+        clock: SharedClock,
+        adopt_all: bool,
+    ) -> Self {
+        Reconciler { engine, sessions, inputs, servers, clock, adopt_all }
+    }
+    /// The engine, for what is not a visit.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Finds the network, says that the cluster is ready, then serves the bastion.
+    pub async fn visit(&self, subject: Subject<'_>, paused: Option<String>, api: &dyn OwnerApi) -> Visit {
+        let (networks, bastion, report) = match self.pass(subject, paused.clone(), api).await {
+            Ok((networks, bastion, report)) => (Some(networks), bastion, report),
+            Err(progress) => (None, None, crate::reconcile::unserved(subject.view, progress)),
+        };
+        let deleting = subject.view.deleting;
+        let mut fields = Map::new();
+        if let Some(networks) = networks.as_ref().filter(|_| !deleting) {
+            fields.insert("network".into(), json!(networks.network));
+            fields.extend(networks.external.as_ref().map(|it| ("externalNetwork".to_owned(), json!(it))));
+            // Set once and never lowered: Cluster API reads it as "was there once".
+            fields.insert("initialization".into(), json!({"provisioned": true}));
+        }
+        let mut own = Vec::new();
+        if let Some(bastion) = bastion {
+            own.push(Statement::new(BASTION_READY, bastion.status, bastion.reason, bastion.message));
+            match bastion.shown {
+                Shown::AsBefore => {}
+                Shown::Nothing => drop(fields.insert("bastion".to_owned(), Value::Null)),
+                Shown::This(shown) => drop(fields.insert("bastion".to_owned(), json!(shown))),
+            }
+        }
+        // The cluster is ready when its network is there; how the bastion stands is said by a condition of its own.
+        let mut told = report.clone();
+        let passing = matches!(
+            told.progress,
+            Progress::Gone | Progress::Stale(_) | Progress::Blocked { reason: shared::PAUSED, .. }
+        );
+        if networks.is_some() && !deleting && !passing {
+            told.progress = Progress::Done;
+        }
+        let fields = Value::Object(fields);
+        let wish = Wish {
+            current: Some(subject.status),
+            paused: paused.as_deref(),
+            own: &own,
+            ..Wish::new(CONTROLLER, subject.view.generation, &fields)
+        };
+        let written = write(api, &told, &wish, self.clock.wall()).await;
+        Visit { report, written }
+    }
+
+    async fn pass(
+        &self,
+        subject: Subject<'_>,
+        paused: Option<String>,
+        api: &dyn OwnerApi,
+    ) -> Result<(Networks, Option<Bastion>, Report), Progress> {
+        let Subject { view, spec, status } = subject;
+        let known: OpenStackClusterStatus = serde_json::from_value(status.clone()).unwrap_or_default();
+        let groups = known.bastion_security_group.is_some();
+        if let Some(message) = unsupported(spec, groups).filter(|_| !view.deleting) {
+            return Err(Progress::Blocked { reason: reason::NOT_SUPPORTED, message });
+        }
+        let session = self.session(view, spec).await?;
+        let networks =
+            if view.deleting { Networks::default() } else { self.networks(subject, &known, session.cloud()).await? };
+        let wanted = if view.deleting { None } else { Self::wanted(spec, &known, &networks)? };
+        let name = server_name(view);
+        let found = self.servers.get(&view.namespace, &name).await.map_err(missing)?;
+        let step = decide(wanted.as_ref(), found.as_ref(), &view.uid);
+        let mut notes = Vec::new();
+        // While paused nothing is made or removed; the floating IP is only looked at by the engine.
+        if paused.is_none() {
+            self.carry_out(subject, &step, wanted.as_ref(), found.as_ref(), &mut notes).await?;
+        }
+        // On the way out the server goes first, and with it everything that holds on to the address.
+        if view.deleting && matches!(step, Step::Delete(_) | Step::Wait(_)) {
+            return Err(waiting("the server of the bastion is being deleted".to_owned()));
+        }
+        let usable = found.as_ref().filter(|_| step == Step::Use);
+        let target = usable.and_then(|server| management_port(server, &networks.network.id));
+        let address = self.address(subject, wanted.is_some(), &networks, &session, target.as_deref(), &known).await?;
+        let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
+        let estate = BastionEstate::new(session, address, concern, target);
+        let mut report = self.engine.pass(view, paused, api, &estate).await;
+        report.notes.extend(notes);
+        let floating = slot().and_then(|slot| report.ids.get(&slot).cloned()).and_then(|id| estate.seen(&id));
+        let bastion = stand(&step, usable, floating.map(|it| it.address), &report.progress);
+        if report.progress == Progress::Done && !matches!(step, Step::Use | Step::Nothing) {
+            report.progress = waiting(bastion.message.clone());
+        }
+        Ok((networks, Some(bastion), report))
+    }
+
+    async fn session(&self, view: &OwnerView, spec: &OpenStackClusterSpec) -> Result<Arc<Session>, Progress> {
+        let config = self.inputs.cloud(&view.namespace, &spec.identity_ref).await.map_err(|it| match it {
+            Missing::Unavailable(why) => Progress::Failed(Fault::Transient(why)),
+            other => Progress::Blocked { reason: reason::AUTHENTICATION_FAILED, message: other.to_string() },
+        })?;
+        self.sessions.of(&config).map_err(Progress::Failed)
+    }
+
+    /// As status says, if it was found for this very spec; else asked for.
+    async fn networks(
+        &self,
+        Subject { view, spec, .. }: Subject<'_>,
+        known: &OpenStackClusterStatus,
+        cloud: &dyn Cloud,
+    ) -> Result<Networks, Progress> {
+        let same = find(&view.conditions, common::conditions::READY)
+            .is_some_and(|it| it.status == "True" && it.observed_generation == Some(view.generation));
+        if let (true, Some(network)) = (same, &known.network) {
+            return Ok(Networks { network: network.clone(), external: known.external_network.clone() });
+        }
+        self.find_networks(view, spec, cloud).await.map_err(|unresolved| match &unresolved {
+            Unresolved::Fault(fault) => Progress::Failed(fault.clone()),
+            Unresolved::Failed(message) | Unresolved::Unsupported(message) | Unresolved::Pending(message) => {
+                Progress::Blocked { reason: reason_of(&unresolved), message: message.clone() }
+            }
+        })
+    }
+    async fn find_networks(
+        &self,
+        view: &OwnerView,
+        spec: &OpenStackClusterSpec,
+        cloud: &dyn Cloud,
+    ) -> Result<Networks, Unresolved> {
+        let resolver = Resolver { cloud, inputs: &*self.inputs, namespace: &view.namespace };
+        let mut subnets = Vec::new();
+        let mut network = match &spec.network {
+            Some(network) => Some(find_network(cloud, network).await?),
+            None => None,
+        };
+        for subnet in &spec.subnets {
+            let found = resolver.subnet(subnet, network.as_ref().map(|it| it.id.as_str())).await?;
+            if network.is_none()
+                && let Some(id) = &found.network
+            {
+                network = Some(find_network(cloud, &NetworkParam { id: Some(id.clone()), filter: None }).await?);
+            }
+            subnets.push(SubnetStatus {
+                name: found.name,
+                id: found.id,
+                cidr: found.cidr.unwrap_or_default(),
+                tags: Vec::new(),
+            });
+        }
+        let network = network.ok_or_else(|| Unresolved::Failed("the network cannot be told".into()))?;
+        let external =
+            if spec.enable_external_network == Some(false) { None } else { Self::external(spec, cloud).await? };
+        let network = NetworkStatus { name: network.name, id: network.id, tags: Vec::new(), subnets };
+        Ok(Networks { network, external })
+    }
+    async fn external(spec: &OpenStackClusterSpec, cloud: &dyn Cloud) -> Result<Option<NetworkStatus>, Unresolved> {
+        let named = |found: Found| NetworkStatus { name: found.name, id: found.id, ..NetworkStatus::default() };
+        if let Some(network) = &spec.external_network {
+            return find_network(cloud, network).await.map(|it| Some(named(it)));
+        }
+        let mut found = cloud.find(Lookup::Networks, vec![("router:external", "true".to_owned())]).await?;
+        match found.len() {
+            0 => Ok(None),
+            1 => Ok(Some(named(found.remove(0)))),
+            many => Err(Unresolved::Failed(format!("{many} external networks exist: externalNetwork must name one"))),
+        }
+    }
+
+    /// The spec of the bastion's server, if there shall be one.
+    fn wanted(
+        spec: &OpenStackClusterSpec,
+        known: &OpenStackClusterStatus,
+        networks: &Networks,
+    ) -> Result<Option<OpenStackServerSpec>, Progress> {
+        let Some(bastion) = spec.bastion.as_ref().filter(|it| it.enabled) else { return Ok(None) };
+        let blocked = |message: String| Progress::Blocked { reason: reason::INVALID_SPEC, message };
+        let machine = bastion.spec.as_ref().ok_or_else(|| blocked("spec is required if bastion is enabled".into()))?;
+        let subnets = spec.primary_subnet.clone().map_or_else(|| spec.subnets.clone(), |it| vec![it]);
+        let defaults = Defaults {
+            identity: spec.identity_ref.clone(),
+            tags: spec.tags.clone(),
+            network: Some(networks.network.id.clone()),
+            subnets,
+            security_group: known.bastion_security_group.as_ref().map(|it| it.id.clone()),
+            zone: bastion.availability_zone.clone(),
+            user_data: None,
+        };
+        server_spec(machine, &defaults).map(Some).map_err(blocked)
+    }
+
+    async fn carry_out(
+        &self,
+        Subject { view, .. }: Subject<'_>,
+        step: &Step,
+        wanted: Option<&OpenStackServerSpec>,
+        found: Option<&OpenStackServer>,
+        notes: &mut Vec<Note>,
+    ) -> Result<(), Progress> {
+        let adopts = self.adopts(view);
+        match (step, wanted, found) {
+            (Step::Create, Some(spec), _) => {
+                let api_version = format!("{GROUP}/v1beta2");
+                let cluster = cluster_name(view);
+                let parent = Parent { view, api_version: &api_version, kind: KIND, cluster: &cluster };
+                let mut annotations = BTreeMap::from([(SPEC_HASH.to_owned(), spec_hash(spec))]);
+                if adopts {
+                    annotations.insert(names::ADOPT_FROM.to_owned(), CAPO.to_owned());
+                }
+                let object = server(parent, &server_name(view), spec.clone(), annotations);
+                self.servers.create(&object).await.map_err(missing)?;
+                let message = format!("OpenStackServer {}", server_name(view));
+                notes.push(Note { warning: false, reason: "BastionCreated", message });
+            }
+            (Step::Delete(why), _, Some(found)) => {
+                self.servers.delete(found).await.map_err(missing)?;
+                notes.push(Note { warning: false, reason: "BastionDeleted", message: why.clone() });
+            }
+            (_, Some(wanted), Some(found)) if wanted.identity_ref != found.spec.identity_ref => {
+                let patch = json!({"spec": {"identityRef": wanted.identity_ref}});
+                self.servers.patch(found, &patch).await.map_err(missing)?;
+            }
+            // A server that the Go provider still holds is asked for, once.
+            (_, Some(_), Some(found)) if adopts && held_by_peer(found) => {
+                let patch = json!({"metadata": {"annotations": {names::ADOPT_FROM: CAPO}}});
+                self.servers.patch(found, &patch).await.map_err(missing)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    fn adopts(&self, view: &OwnerView) -> bool {
+        let says = |key: &str| view.annotations.get(key).is_some_and(|it| it == CAPO);
+        self.adopt_all || says(names::ADOPT_FROM) || says(names::ADOPTED_FROM)
+    }
+
+    /// Which floating IP is wanted. It is kept while the server is replaced.
+    async fn address(
+        &self,
+        Subject { view, spec, .. }: Subject<'_>,
+        wanted: bool,
+        networks: &Networks,
+        session: &Session,
+        target: Option<&str>,
+        known: &OpenStackClusterStatus,
+    ) -> Result<Address, Progress> {
+        let Some(external) = networks.external.as_ref().filter(|_| wanted) else { return Ok(Address::None) };
+        let pinned = spec.bastion.as_ref().and_then(|it| it.floating_ip.clone());
+        let adopts = self.adopts(view);
+        if pinned.is_none() && !adopts {
+            return Ok(Address::Make { network: external.id.clone(), address: None, adopt: None });
+        }
+        let kinds = BTreeSet::from([Kind::FloatingIp]);
+        let snapshots = session.snapshots(&kinds, Freshness::Any).await.map_err(Progress::Failed)?;
+        let all = || {
+            snapshots
+                .iter()
+                .flat_map(|it| &it.items)
+                .filter_map(|item| if let Item::FloatingIp(it) = item { Some((item, it)) } else { None })
+        };
+        let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
+        if let Some(address) = pinned {
+            let found = all().find(|(_, it)| it.address == address);
+            return Ok(match found {
+                // One that we had to make ourselves stays ours.
+                Some((item, _)) if concern.touches(&item.mark()) => {
+                    Address::Make { network: external.id.clone(), address: Some(address), adopt: None }
+                }
+                Some((_, it)) => Address::Use(it.id.clone()),
+                None => Address::Make { network: external.id.clone(), address: Some(address), adopt: None },
+            });
+        }
+        let before = known.bastion.as_ref().and_then(|it| it.floating_ip.clone());
+        let legacy = all().find(|(item, it)| {
+            let ours = item.mark() == common::identity::MarkSeen::Nothing || concern.touches(&item.mark());
+            ours && (it.port.as_deref().is_some_and(|port| Some(port) == target)
+                || before.as_ref() == Some(&it.address))
+        });
+        // Without knowing where the bastion stands nothing can be told: a second address would be made beside its own.
+        if legacy.is_none() && target.is_none() {
+            return Ok(Address::None);
+        }
+        Ok(Address::Make { network: external.id.clone(), address: None, adopt: legacy.map(|(_, it)| it.id.clone()) })
+    }
+}
+
+async fn find_network(cloud: &dyn Cloud, network: &NetworkParam) -> Result<Found, Unresolved> {
+    if let Some(id) = &network.id {
+        return cloud
+            .one(Lookup::Networks, id)
+            .await?
+            .ok_or_else(|| Unresolved::Failed(format!("there is no network {id}")));
+    }
+    let query: Query = network.filter.as_ref().map(neutron_query).unwrap_or_default();
+    let asked = format!("{query:?}");
+    let mut found = cloud.find(Lookup::Networks, query).await?;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        many => Err(Unresolved::Failed(format!("{many} networks match {asked}: it must be one"))),
+    }
+}
+fn missing(missing: Missing) -> Progress {
+    match missing {
+        Missing::Unusable(message) => Progress::Blocked { reason: reason::INVALID_SPEC, message },
+        Missing::Pending(why) | Missing::Unavailable(why) => Progress::Failed(Fault::Transient(why)),
+    }
+}
+fn waiting(message: String) -> Progress {
+    Progress::Waiting { reason: shared::PROGRESSING, message, again: LOOK }
+}
+fn held_by_peer(server: &OpenStackServer) -> bool {
+    let finalizers = server.metadata.finalizers.iter().flatten();
+    let asked = server.metadata.annotations.iter().flatten().any(|(key, _)| key == names::ADOPT_FROM);
+    !asked && finalizers.into_iter().any(|it| it == crate::names::CAPO_SERVER_FINALIZER)
+}
+/// The Cluster that an object belongs to; itself, if it names none.
+pub fn cluster_name(view: &OwnerView) -> String {
+    view.labels.get(names::CLUSTER_NAME).cloned().unwrap_or_else(|| view.name.clone())
+}
+/// What the server of the bastion is called.
+pub fn server_name(view: &OwnerView) -> String {
+    format!("{}-bastion", cluster_name(view))
+}
+/// The port of the server in the network of the cluster.
+fn management_port(server: &OpenStackServer, network: &str) -> Option<String> {
+    let status = server.status.as_ref()?;
+    let ports = &status.resolved.as_ref()?.ports;
+    let index = ports.iter().position(|port| port.network_id == network).unwrap_or(0);
+    status.resources.as_ref()?.ports.get(index).map(|it| it.id.clone())
+}
+
+fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>, progress: &Progress) -> Bastion {
+    let not = |message: String| Bastion {
+        status: Tri::False,
+        reason: reason::INSTANCE_NOT_READY,
+        message,
+        shown: Shown::AsBefore,
+    };
+    let server = match (step, server) {
+        (Step::Nothing, _) => {
+            return Bastion { status: Tri::True, reason: "NotWanted", message: String::new(), shown: Shown::Nothing };
+        }
+        (Step::Use, Some(server)) => server,
+        (Step::Create | Step::Use, _) => return not("the server is being made".into()),
+        (Step::Delete(why), _) => {
+            return Bastion { shown: Shown::Nothing, ..not(format!("the server is being deleted: {why}")) };
+        }
+        (Step::Wait(why), _) => return not(why.clone()),
+        (Step::Refuse(why), _) => return Bastion { reason: reason::INSTANCE_STATE_ERROR, ..not(why.clone()) },
+    };
+    let status = server.status.clone().unwrap_or_default();
+    let ip = status.addresses.iter().find(|it| it.type_ == "InternalIP").map(|it| it.address.clone());
+    let shown = BastionStatus {
+        id: status.instance_id,
+        name: server.metadata.name.clone(),
+        ssh_key_name: Some(server.spec.ssh_key_name.clone()).filter(|it| !it.is_empty()),
+        state: status.instance_state,
+        ip,
+        floating_ip: floating,
+    };
+    let shown = Shown::This(Box::new(shown));
+    match progress {
+        Progress::Done => Bastion { status: Tri::True, reason: reason::READY, message: String::new(), shown },
+        Progress::Blocked { message, .. } => {
+            Bastion { reason: reason::FLOATING_IP_ERROR, shown, ..not(message.clone()) }
+        }
+        Progress::Failed(fault) => Bastion { reason: reason::FLOATING_IP_ERROR, shown, ..not(fault.to_string()) },
+        Progress::Waiting { message, .. } => Bastion { shown, ..not(message.clone()) },
+        Progress::Gone | Progress::Stale(_) => Bastion { shown: Shown::AsBefore, ..not(String::new()) },
+    }
+}

@@ -1,0 +1,250 @@
+//! What a pass reads from Kubernetes, over a kube client. Secrets are remembered for a moment, so that a thousand servers with
+//! one set of credentials do not ask a thousand times; a watch forgets what changed.
+use crate::api::{GROUP, IdentityRef, IdentityType, OpenStackServer, TypedRef};
+use crate::clouds::{self, CloudConfig};
+use crate::inputs::{Inputs, Missing};
+use crate::names::{CA_KEY, CLOUDS_KEY, USER_DATA_KEY};
+use async_trait::async_trait;
+use common::clock::{Boot, SharedClock};
+use common::engine::owner::OwnerView;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::core::{GroupVersionKind, Selector, SelectorExt};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+const REMEMBERED: Duration = Duration::from_secs(30);
+/// Group and version of claims and addresses.
+pub const IPAM: (&str, &str) = ("ipam.cluster.x-k8s.io", "v1beta2");
+/// Group and version of Image objects.
+pub const ORC: (&str, &str) = ("openstack.k-orc.cloud", "v1alpha1");
+
+/// A kind known by name only.
+pub fn resource((group, version): (&str, &str), kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+type Data = BTreeMap<String, Vec<u8>>;
+
+/// Reads with one client.
+pub struct KubeInputs {
+    client: Client,
+    clock: SharedClock,
+    /// Nothing is asked for that is not there.
+    read_only: bool,
+    secrets: Mutex<HashMap<(String, String), (Boot, Data)>>,
+}
+impl KubeInputs {
+    /// Nothing is read yet.
+    pub fn new(client: Client, clock: SharedClock) -> Self {
+        KubeInputs { client, clock, read_only: false, secrets: Mutex::new(HashMap::new()) }
+    }
+    /// For looking only: no claim is made.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+    /// This Secret changed.
+    pub fn forget(&self, namespace: &str, name: &str) {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
+    async fn secret(&self, namespace: &str, name: &str) -> Result<Data, Missing> {
+        let key = (namespace.to_owned(), name.to_owned());
+        let now = self.clock.boot();
+        {
+            let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|_, (read, _)| now.since(*read) < REMEMBERED);
+            if let Some((_, data)) = known.get(&key) {
+                return Ok(data.clone());
+            }
+        }
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let secret = read(api.get(name).await, "Secret", namespace, name)?;
+        let data: Data = secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect();
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (now, data.clone()));
+        Ok(data)
+    }
+    /// The namespace and name of the Secret that an identity leads to.
+    async fn secret_of(&self, namespace: &str, identity: &IdentityRef) -> Result<(String, String), Missing> {
+        if identity.type_ == IdentityType::Secret {
+            return Ok((namespace.to_owned(), identity.name.clone()));
+        }
+        let kind = resource((GROUP, "v1alpha1"), "OpenStackClusterIdentity");
+        let kind = ApiResource { plural: "openstackclusteridentities".into(), ..kind };
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
+        let found = read(api.get(&identity.name).await, "OpenStackClusterIdentity", "", &identity.name)?;
+        let spec = &found.data["spec"];
+        if let Some(selector) = spec.get("namespaceSelector").filter(|it| it.is_object()) {
+            self.check_namespace(namespace, selector, &identity.name).await?;
+        }
+        let text = |key: &str| spec["secretRef"][key].as_str().map(str::to_owned);
+        text("namespace")
+            .zip(text("name"))
+            .ok_or_else(|| Missing::Unusable(format!("OpenStackClusterIdentity {} names no Secret", identity.name)))
+    }
+    async fn check_namespace(&self, namespace: &str, selector: &Value, identity: &str) -> Result<(), Missing> {
+        let unusable =
+            || Missing::Unusable(format!("namespaceSelector of OpenStackClusterIdentity {identity} cannot be read"));
+        let selector: LabelSelector = serde_json::from_value(selector.clone()).map_err(|_| unusable())?;
+        let selector = Selector::try_from(selector).map_err(|_| unusable())?;
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        let found = read(api.get(namespace).await, "Namespace", "", namespace)?;
+        if selector.matches(found.labels()) {
+            return Ok(());
+        }
+        Err(Missing::Unusable(format!("namespace {namespace} is not allowed to use cluster identity {identity}")))
+    }
+}
+
+fn read<T>(read: kube::Result<T>, kind: &str, namespace: &str, name: &str) -> Result<T, Missing> {
+    let full = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    read.map_err(|error| match error {
+        kube::Error::Api(status) if status.code == 404 => Missing::Pending(format!("{kind} {full} is not there")),
+        kube::Error::Api(status) if status.code == 403 => Missing::Unusable(format!("{kind} {full} may not be read")),
+        other => Missing::Unavailable(format!("{kind} {full}: {other}")),
+    })
+}
+
+#[async_trait]
+impl Inputs for KubeInputs {
+    async fn cloud(&self, namespace: &str, identity: &IdentityRef) -> Result<CloudConfig, Missing> {
+        let (home, name) = self.secret_of(namespace, identity).await?;
+        let data = self.secret(&home, &name).await?;
+        let text = |key: &str| -> Result<Option<String>, Missing> {
+            let Some(bytes) = data.get(key).filter(|it| !it.is_empty()) else { return Ok(None) };
+            let text = String::from_utf8(bytes.clone());
+            text.map(Some).map_err(|_| Missing::Unusable(format!("key {key} of Secret {home}/{name} is no text")))
+        };
+        let clouds = text(CLOUDS_KEY)?
+            .ok_or_else(|| Missing::Unusable(format!("Secret {home}/{name} has no key {CLOUDS_KEY}")))?;
+        let ca = text(CA_KEY)?;
+        clouds::read(&clouds, &identity.cloud_name, identity.region.as_deref(), ca.as_deref())
+            .map_err(|why| Missing::Unusable(format!("Secret {home}/{name}: {why}")))
+    }
+    async fn user_data(&self, namespace: &str, secret: &str) -> Result<Vec<u8>, Missing> {
+        let mut data = self.secret(namespace, secret).await?;
+        let found = data.remove(USER_DATA_KEY);
+        found.ok_or_else(|| Missing::Pending(format!("Secret {namespace}/{secret} has no key {USER_DATA_KEY}")))
+    }
+    async fn image(&self, namespace: &str, name: &str) -> Result<String, Missing> {
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource(ORC, "Image"));
+        let image = read(api.get(name).await, "Image", namespace, name)?;
+        image_id(&image, namespace, name)
+    }
+    async fn address(&self, owner: &OwnerView, pool: &TypedRef) -> Result<Option<String>, Missing> {
+        let Some(group) = pool.api_group.as_ref().filter(|it| !it.is_empty()) else {
+            return Err(Missing::Unusable("floatingIPPoolRef names no apiGroup".into()));
+        };
+        let kind = resource(IPAM, "IPAddressClaim");
+        let claims: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &owner.namespace, &kind);
+        let name = format!("{}-floating-ip-address", owner.name);
+        let claim = match claims.get_opt(&name).await {
+            Ok(Some(claim)) => claim,
+            Ok(None) if self.read_only => return Ok(None),
+            Ok(None) => {
+                let wanted = claim(owner, &name, group, pool);
+                claims
+                    .create(&PostParams::default(), &wanted)
+                    .await
+                    .map_err(|e| Missing::Unavailable(format!("IPAddressClaim {name}: {e}")))?
+            }
+            Err(error) => return Err(Missing::Unavailable(format!("IPAddressClaim {name}: {error}"))),
+        };
+        if !claim.owner_references().iter().any(|it| it.uid == owner.uid) {
+            return Err(Missing::Unusable(format!("IPAddressClaim {name} belongs to somebody else")));
+        }
+        let Some(address) = claim.data["status"]["addressRef"]["name"].as_str() else { return Ok(None) };
+        let kind = ApiResource { plural: "ipaddresses".into(), ..resource(IPAM, "IPAddress") };
+        let addresses: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &owner.namespace, &kind);
+        let found = read(addresses.get(address).await, "IPAddress", &owner.namespace, address);
+        match found {
+            Ok(found) => Ok(found.data["spec"]["address"].as_str().map(str::to_owned)),
+            Err(Missing::Pending(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+/// The claim, owned by the server: it goes when the server's object is gone, and not before.
+fn claim(owner: &OwnerView, name: &str, group: &str, pool: &TypedRef) -> DynamicObject {
+    let kind = OpenStackServer::kind(&());
+    let mut claim = DynamicObject::new(name, &resource(IPAM, "IPAddressClaim"));
+    claim.metadata.namespace = Some(owner.namespace.clone());
+    let cluster = owner.labels.get(common::names::CLUSTER_NAME).cloned();
+    claim.metadata.labels = cluster.map(|it| BTreeMap::from([(common::names::CLUSTER_NAME.to_owned(), it)]));
+    claim.metadata.owner_references = Some(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
+        api_version: OpenStackServer::api_version(&()).into_owned(),
+        kind: kind.into_owned(),
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }]);
+    claim.data = json!({"spec": {"poolRef": {"apiGroup": group, "kind": pool.kind, "name": pool.name}}});
+    claim
+}
+
+/// The id that an Image object has come to, if it has.
+fn image_id(image: &DynamicObject, namespace: &str, name: &str) -> Result<String, Missing> {
+    let conditions = common::runtime::object::conditions_of(&image.data["status"]);
+    let state = |type_: &str| conditions.iter().find(|it| it.type_ == type_);
+    if state("Available").is_some_and(|it| it.status == "True")
+        && let Some(id) = image.data["status"]["id"].as_str()
+    {
+        return Ok(id.to_owned());
+    }
+    if let Some(progressing) = state("Progressing").filter(|it| it.observed_generation == image.metadata.generation)
+        && progressing.status == "False"
+        && matches!(progressing.reason.as_str(), "InvalidConfiguration" | "UnrecoverableError")
+    {
+        return Err(Missing::Unusable(format!(
+            "Image {namespace}/{name}: {}: {}",
+            progressing.reason, progressing.message
+        )));
+    }
+    Err(Missing::Pending(format!("Image {namespace}/{name} is not available yet")))
+}
+
+#[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // json!s are written in place
+mod tests {
+    use super::*;
+
+    fn image(status: Value) -> Result<String, Missing> {
+        let mut object = DynamicObject::new("i", &resource(ORC, "Image"));
+        object.metadata.generation = Some(2);
+        object.data = json!({ "status": status });
+        image_id(&object, "ns", "i")
+    }
+    fn condition(type_: &str, status: &str, reason: &str, generation: i64) -> Value {
+        json!({"type": type_, "status": status, "reason": reason, "message": "m", "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    }
+
+    #[test]
+    fn an_image_is_available_pending_or_hopeless() {
+        assert_eq!(
+            image(json!({"id": "x", "conditions": [condition("Available", "True", "Success", 2)]})),
+            Ok("x".into())
+        );
+        assert!(matches!(image(json!({})), Err(Missing::Pending(_))));
+        let failed = |generation| {
+            image(json!({"conditions": [condition("Progressing", "False", "UnrecoverableError", generation)]}))
+        };
+        assert!(matches!(failed(2), Err(Missing::Unusable(_))));
+        assert!(matches!(failed(1), Err(Missing::Pending(_))), "what was said of an older generation does not count");
+    }
+    #[test]
+    fn a_claim_belongs_to_its_server_and_names_its_pool() {
+        let owner = OwnerView { name: "srv".into(), namespace: "ns".into(), uid: "u".into(), ..OwnerView::default() };
+        let pool = TypedRef { api_group: Some("g".into()), kind: "Pool".into(), name: "p".into() };
+        let claim = claim(&owner, "srv-floating-ip-address", "g", &pool);
+        assert_eq!(claim.data["spec"]["poolRef"], json!({"apiGroup": "g", "kind": "Pool", "name": "p"}));
+        assert_eq!(claim.owner_references()[0].uid, "u");
+    }
+}

@@ -1,0 +1,44 @@
+//! What a thousand servers at rest cost: the shared lists, and nothing of their own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
+mod support;
+
+use cloud_emulator::kit::CallFilter;
+use common::engine::report::Progress;
+use serde_json::json;
+use std::time::Duration;
+use support::World;
+
+#[tokio::test]
+async fn a_thousand_visits_of_a_resync_share_a_handful_of_lists() {
+    // given a server at rest among many others in its project
+    let mut world = World::new(&json!({"rootVolume": {"sizeGiB": 1}}));
+    assert_eq!(world.serve().await, Progress::Done);
+    for n in 0..100 {
+        world.plant("server", json!({"name": format!("other-{n}")}));
+        world.plant("port", json!({"name": format!("other-{n}"), "network_id": "n"}));
+    }
+    world.settle();
+    world.clear_log();
+    // when a thousand passes are spread over the ten minutes of a resync, as those of a thousand servers are
+    for _ in 0..1000 {
+        assert_eq!(world.visit().await, Progress::Done);
+        world.pass(Duration::from_millis(600));
+    }
+    // then the cloud was asked at most a dozen times
+    let calls = world.calls(&CallFilter::default());
+    println!("SEEN: 1000 passes over converged servers in 10 minutes: {calls} calls of the cloud");
+    assert!(calls <= 12, "{:?}", world.log());
+}
+
+#[tokio::test]
+async fn a_server_that_vanished_is_noticed_within_the_resync() {
+    let mut world = World::new(&json!({}));
+    assert_eq!(world.serve().await, Progress::Done);
+    world.settle();
+    assert_eq!(world.visit().await, Progress::Done);
+    let id = world.living("server")[0].id.clone();
+    world.remove(&id);
+    world.pass(Duration::from_mins(10));
+    world.serve().await;
+    assert!(world.said("Failed").starts_with("True/InstanceNotFound"), "{}", world.said("Failed"));
+}

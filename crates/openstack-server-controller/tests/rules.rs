@@ -1,0 +1,214 @@
+//! The definitions' own rules, on a real API server: what a person gets wrong is refused at the door.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
+
+use e2e::{Cluster, TemporaryNamespace, cluster, enabled, manifests};
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use openstack_server_controller::api::OpenStackServer;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+const UUID: &str = "7e700000-0000-4000-8000-000000000001";
+
+async fn installed() -> (std::sync::Arc<Cluster>, TemporaryNamespace, Api<DynamicObject>) {
+    let cluster = cluster().await.unwrap();
+    manifests::apply_text(&cluster, "default", &openstack_server_controller::crd::yaml().unwrap()).await.unwrap();
+    let namespace = TemporaryNamespace::create(&cluster, "rules").await.unwrap();
+    let resource = ApiResource::erase::<OpenStackServer>(&());
+    let api = Api::namespaced_with(cluster.client().await.unwrap(), namespace.name(), &resource);
+    (cluster, namespace, api)
+}
+fn server(fields: &Value) -> DynamicObject {
+    let mut spec = json!({
+        "identityRef": {"name": "creds", "cloudName": "c"}, "sshKeyName": "", "flavor": "small",
+        "image": {"filter": {"name": "i"}}, "ports": [{"network": {"filter": {"name": "n"}}}],
+    });
+    for (key, value) in fields.as_object().unwrap() {
+        if value.is_null() {
+            spec.as_object_mut().unwrap().remove(key);
+        } else {
+            spec[key] = value.clone();
+        }
+    }
+    let object = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer", "metadata": {"name": "x"}, "spec": spec});
+    serde_json::from_value(object).unwrap()
+}
+fn long(length: usize) -> String {
+    "x".repeat(length)
+}
+/// Spec fields, and whether they are accepted.
+fn cases() -> Vec<(Value, bool)> {
+    let port = |fields: Value| json!({"ports": [fields]});
+    let net = json!({"id": UUID});
+    let in_net = |more: Value| {
+        let mut port = json!({"network": net});
+        port.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"ports": [port]})
+    };
+    let root = |zone: Value| json!({"rootVolume": {"sizeGiB": 1, "availabilityZone": zone}});
+    let extra = |zone: Value| json!({"additionalBlockDevices": [{"name": "d", "sizeGiB": 1, "storage": {"type": "Volume", "volume": {"availabilityZone": zone}}}]});
+    let device = |name: &str, size: i32| json!({"name": name, "sizeGiB": size, "storage": {"type": "Local"}});
+    let hint = |value: Value| json!({"schedulerHintAdditionalProperties": [{"name": "h", "value": value}]});
+    let mut all = vec![
+        (json!({}), true),
+        (json!({"flavor": null}), false),
+        (json!({"flavor": null, "flavorID": "2"}), true),
+        (json!({"sshKeyName": null}), false),
+        (json!({"ports": []}), false),
+        (port(json!({})), false),
+        (port(json!({"fixedIPs": [{"subnet": {"filter": {"name": "s"}}}]})), true),
+        (json!({"serverMetadata": [{"key": long(255), "value": long(255)}]}), true),
+        (json!({"serverMetadata": [{"key": long(256), "value": "v"}]}), false),
+        (json!({"serverMetadata": [{"key": "k", "value": long(256)}]}), false),
+        (json!({"serverMetadata": [{"key": "", "value": "v"}]}), false),
+        (json!({"serverMetadata": [{"key": "custody-owner", "value": "v"}]}), false),
+        (json!({"rootVolume": {"sizeGiB": 0}}), false),
+        (json!({"rootVolume": {"sizeGiB": 1}}), true),
+        (json!({"rootVolume": {}}), false),
+        (json!({"additionalBlockDevices": [device("d", 0)]}), false),
+        (json!({"rootVolume": {"sizeGiB": 1}, "additionalBlockDevices": [device("user", 1)]}), true),
+        (json!({"rootVolume": {"sizeGiB": 1}, "additionalBlockDevices": [device("root", 1)]}), false),
+        (json!({"additionalBlockDevices": [device("d", 1), device("d", 2)]}), false),
+        (json!({"additionalBlockDevices": [{"name": "d", "sizeGiB": 1, "storage": {"type": "Tape"}}]}), false),
+        (in_net(json!({"enablePortSecurity": false, "securityGroups": [{"id": UUID}]})), false),
+        (in_net(json!({"enablePortSecurity": true, "securityGroups": [{"id": UUID}]})), true),
+        (in_net(json!({"allowedAddressPairs": [{"ipAddress": ""}]})), false),
+        (in_net(json!({"valueSpecs": [{"name": "a", "key": "k", "value": ""}]})), false),
+        (
+            in_net(
+                json!({"valueSpecs": [{"name": "a", "key": "k", "value": "v"}, {"name": "a", "key": "l", "value": "v"}]}),
+            ),
+            false,
+        ),
+        (json!({"identityRef": {"name": "", "cloudName": "c"}}), false),
+        (json!({"identityRef": {"name": "n", "cloudName": ""}}), false),
+        (json!({"identityRef": {"name": "n", "cloudName": "c", "type": "ClusterIdentity"}}), true),
+        (json!({"identityRef": {"name": "n", "cloudName": "c", "type": "Other"}}), false),
+        (json!({"identityRef": null}), false),
+        (json!({"image": {}}), false),
+        (json!({"image": {"filter": {}}}), false),
+        (json!({"image": {"id": UUID, "filter": {"name": "x"}}}), false),
+        (json!({"image": {"id": "no uuid"}}), false),
+        (json!({"image": {"id": UUID}}), true),
+        (json!({"image": {"filter": {"name": "x", "tags": ["a", "b"]}}}), true),
+        (json!({"image": {"imageRef": {"name": "x"}}}), true),
+        (json!({"image": {"imageRef": {"name": ""}}}), false),
+        (json!({"serverGroup": {}}), false),
+        (json!({"serverGroup": {"filter": {}}}), false),
+        (json!({"serverGroup": {"id": "x"}}), false),
+        (json!({"serverGroup": {"id": UUID, "filter": {"name": "x"}}}), false),
+        (json!({"serverGroup": {"filter": {"name": "x"}}}), true),
+        (json!({"tags": ["a", "a"]}), false),
+        (hint(json!({"type": "Bool", "bool": true})), true),
+        (hint(json!({"type": "Bool", "number": 1})), false),
+        (hint(json!({"type": "Bool", "bool": true, "string": "x"})), false),
+        (hint(json!({"type": "Number", "number": 1})), true),
+        (hint(json!({"type": "Number", "bool": true})), false),
+        (hint(json!({"type": "String", "string": "x"})), true),
+        (hint(json!({"type": "String", "number": 1})), false),
+        (hint(json!({"type": "Other"})), false),
+        (json!({"schedulerHintAdditionalProperties": [{"name": "", "value": {"type": "Bool", "bool": true}}]}), false),
+        (json!({"schedulerHintAdditionalProperties": [{"name": "x"}]}), false),
+        (json!({"schedulerHintAdditionalProperties": []}), true),
+    ];
+    for zone in [root as fn(Value) -> Value, extra as fn(Value) -> Value] {
+        all.extend([
+            (zone(json!({"name": "z"})), true),
+            (zone(json!({"from": "Machine"})), true),
+            (zone(json!({"from": "Name", "name": "z"})), true),
+            (zone(json!({"from": "invalid"})), false),
+            (zone(json!({})), false),
+            (zone(json!({"from": "Name"})), false),
+            (zone(json!({"from": "Machine", "name": "z"})), false),
+            (zone(json!({"from": "Name", "name": ""})), false),
+            (zone(json!({"name": "with space"})), false),
+        ]);
+    }
+    let params: [fn(Value) -> Value; 3] = [
+        |param| json!({"ports": [{"network": param}]}),
+        |param| json!({"ports": [{"fixedIPs": [{"subnet": param}]}]}),
+        |param| json!({"securityGroups": [param]}),
+    ];
+    for param in params {
+        all.extend([
+            (param(json!({})), false),
+            (param(json!({"filter": {}})), false),
+            (param(json!({"id": "no uuid"})), false),
+            (param(json!({"id": UUID, "filter": {"name": "x"}})), false),
+            (param(json!({"id": UUID})), true),
+            (param(json!({"filter": {"name": "x"}})), true),
+        ]);
+        for key in ["tags", "tagsAny", "notTags", "notTagsAny"] {
+            for bad in [",foo", "foo,", "foo,bar", "foo,,bar", ""] {
+                all.push((param(json!({"filter": {key: [bad]}})), false));
+                all.push((param(json!({"filter": {key: ["good", bad]}})), false));
+            }
+            all.push((param(json!({"filter": {key: ["foo", "bar"]}})), true));
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn specs_are_accepted_and_refused_as_the_peer_does() {
+    if !enabled("specs_are_accepted_and_refused_as_the_peer_does") {
+        return;
+    }
+    let (_cluster, namespace, api) = installed().await;
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    let all = cases();
+    let mut wrong = Vec::new();
+    for (fields, accepted) in &all {
+        let answer = api.create(&params, &server(fields)).await;
+        if answer.is_ok() != *accepted {
+            wrong.push(format!("{fields}: {}", answer.err().map_or("accepted".to_owned(), |it| it.to_string())));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    println!("SEEN: {} specs judged by the API server alone", all.len());
+    namespace.finish(PATIENCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_spec_is_immutable_but_for_the_credentials() {
+    if !enabled("a_spec_is_immutable_but_for_the_credentials") {
+        return;
+    }
+    let (_cluster, namespace, api) = installed().await;
+    let stored = api
+        .create(
+            &PostParams::default(),
+            &server(&json!({"rootVolume": {"sizeGiB": 1, "availabilityZone": {"name": "z"}}, "tags": ["a"]})),
+        )
+        .await
+        .unwrap();
+    assert_eq!(stored.data["spec"]["identityRef"]["type"], "Secret", "the default is stored");
+    assert_eq!(stored.data["spec"]["rootVolume"]["availabilityZone"]["from"], "Name");
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let refused = [
+        json!({"flavor": "large"}),
+        json!({"flavorID": "3"}),
+        json!({"image": {"filter": {"name": "j"}}}),
+        json!({"ports": [{"network": {"filter": {"name": "m"}}}]}),
+        json!({"sshKeyName": "k"}),
+        json!({"tags": ["a", "b"]}),
+        json!({"tags": null}),
+        json!({"trunk": true}),
+        json!({"rootVolume": {"sizeGiB": 2}}),
+        json!({"serverMetadata": [{"key": "k", "value": "v"}]}),
+        json!({"userDataRef": {"name": "x"}}),
+        json!({"identityRef": {"region": "two"}}),
+    ];
+    for spec in refused {
+        let answer = api.patch("x", &dry, &Patch::Merge(json!({"spec": spec}))).await;
+        assert!(answer.is_err(), "{spec}");
+    }
+    for allowed in [
+        json!({"spec": {"identityRef": {"name": "other", "cloudName": "d"}}}),
+        json!({"metadata": {"labels": {"a": "b"}}}),
+    ] {
+        api.patch("x", &dry, &Patch::Merge(&allowed)).await.unwrap();
+    }
+    namespace.finish(PATIENCE).await.unwrap();
+}
