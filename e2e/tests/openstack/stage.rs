@@ -236,6 +236,13 @@ impl Stage {
         assert!(left.is_empty(), "all servers are gone, and these are left: {left:?}");
         Ok(())
     }
+    /// Deletes the namespace with everything in it; says what of ours is left in the cloud once it is gone.
+    pub(crate) async fn end_namespace(self) -> Result<Vec<Thing>> {
+        self.namespace.finish(PATIENCE).await?;
+        let left: Vec<Thing> = serde_json::from_value(self.emulator.things().await?).map_err(Error::other)?;
+        self.emulator.stop().await?;
+        Ok(left.into_iter().filter(|it| it.exists() && it.is_ours()).collect())
+    }
     /// Ends everything; nothing is left behind.
     pub(crate) async fn clear(self) -> Result<()> {
         self.namespace.finish(PATIENCE).await?;
