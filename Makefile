@@ -1,6 +1,6 @@
 # An index. Every target is a short script in hack/ that also runs alone.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint unit scorecard e2e verify bench image generate clean
+.PHONY: help setup demo test lint unit scorecard e2e verify bench bench-policy image generate clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ verify: ## Every promise, run in full, written to docs/verification.md (hours; r
 
 bench: ## Memory, binary size, event-to-pass latency of a release build
 	@hack/bench
+
+bench-policy: ## policy-pruner with many policies, beside the peer: requests, memory, time
+	@hack/bench-policy
 
 image: ## A FROM scratch image of one controller; CONTROLLER=name, default sample-controller
 	@hack/image $(or $(CONTROLLER),sample-controller)

@@ -13,7 +13,7 @@ deny_version=0.20.2
 deny_root="$CUSTODY_CACHE/tools/cargo-deny-$deny_version"
 
 # The controllers of the house: what has a CRD, an image and an end-to-end suite.
-controllers=(sample-controller openstack-server-controller)
+controllers=(sample-controller policy-pruner openstack-server-controller)
 # What the end-to-end suites and the demo run.
 e2e_packages=(-p e2e -p cloud-emulator)
 for controller in "${controllers[@]}"; do e2e_packages+=(-p "$controller"); done

@@ -180,7 +180,6 @@ impl Hands {
                 world.create_owner(0, &key.1, last.spec.clone());
                 true
             }
-            Act::CreateAgain => false,
             Act::DeleteCopy => self.copy.clone().is_some_and(|(server, key)| self.delete(world, server, &key)),
             Act::Edit(edit) => {
                 let subject = world.subject.clone();
@@ -210,7 +209,7 @@ impl Hands {
                 world.sim.with(|s| s.evidence.harm.ledger = true);
                 Hands::annotate(world, 0, &key, &owner, None)
             }
-            Act::Strip | Act::StripFinalizer => false,
+            Act::CreateAgain | Act::Strip | Act::StripFinalizer => false,
             Act::WipeStatus => Hands::edit(world, 0, &key, |o| {
                 o.view.conditions.clear();
                 o.fields.clear();

@@ -52,13 +52,11 @@ fn creating<'a>(
     Box::pin(async move {
         let not_after = if engine.rules.on(Rule::StartWindow) { until } else { NEVER };
         let order = CreateOrder { slot: &slot, draft: &draft, token: token.as_deref(), mark: &mark, not_after };
-        match engine.may_act(until) {
-            Err(fault) => Deed::NotSent(slot, fault),
-            Ok(()) => {
-                let outcome = estate.create(order).await;
-                Deed::Created(slot, draft, outcome)
-            }
+        if let Err(fault) = engine.may_act(until) {
+            return Deed::NotSent(slot, fault);
         }
+        let outcome = estate.create(order).await;
+        Deed::Created(slot, draft, outcome)
     })
 }
 fn marking<'a>(

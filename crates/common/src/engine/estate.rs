@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -229,12 +229,8 @@ impl Fault {
     /// The one to report of two. Calls of a wave end in any order, the report must not depend on it.
     #[must_use]
     pub fn graver(self, other: Fault) -> Fault {
-        match self.gravity().cmp(&other.gravity()) {
-            Ordering::Greater => self,
-            Ordering::Less => other,
-            Ordering::Equal if self.to_string() <= other.to_string() => self,
-            Ordering::Equal => other,
-        }
+        let rank = |fault: &Fault| (Reverse(fault.gravity()), fault.to_string());
+        if rank(&self) <= rank(&other) { self } else { other }
     }
 }
 /// The gravest so far.

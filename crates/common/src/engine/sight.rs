@@ -64,6 +64,7 @@ pub enum Recorded {
 }
 
 /// Everything seen of one slot.
+#[allow(clippy::struct_excessive_bools)] // what a table of decisions looks at
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sight {
     /// Marked ours for this slot, not on their way out by our own list.

@@ -156,6 +156,7 @@ impl Context {
             resource: desk.resource.clone(),
             namespace: self.filter.namespace.clone(),
             labels: self.filter.selector(),
+            fields: None,
         };
         let (namespace, clock) = (self.filter.namespace.clone(), self.clock.clone());
         let following = desk.pauses.clone().follow(self.client.clone(), namespace, clock.clone(), runner.handle());

@@ -56,10 +56,14 @@ impl Gate {
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
-    fn saw(&self, view: &OwnerView) {
+    /// This version was written, or read uncached, by other means than an [`OwnerApi`].
+    pub fn note(&self, uid: &str, version: Version) {
         let mut known = self.lock();
-        let entry = known.entry(view.uid.clone()).or_default();
-        entry.seen = entry.seen.max(Version::parse(&view.resource_version));
+        let entry = known.entry(uid.to_owned()).or_default();
+        entry.seen = entry.seen.max(version);
+    }
+    fn saw(&self, view: &OwnerView) {
+        self.note(&view.uid, Version::parse(&view.resource_version));
     }
     fn sending(&self, uid: &str, text: &str) {
         self.lock().entry(uid.to_owned()).or_default().sent = Some(digest(text));
@@ -206,6 +210,14 @@ mod tests {
         gate.watching(slow.clone()).patch(&view("1", "before"), &patch).await;
         assert_eq!(*slow.1.lock().unwrap(), Some(true));
         assert!(!gate.is_own("u", Some("mine")) && gate.is_empty(), "it was not stored");
+    }
+
+    #[test]
+    fn what_was_noted_holds_older_versions_back() {
+        let gate = Gate::new(LEDGER);
+        gate.note("u", Version::parse("7"));
+        gate.note("u", Version::parse("5"));
+        assert!(gate.is_stale("u", Version::parse("6")) && !gate.is_stale("u", Version::parse("7")));
     }
 
     #[tokio::test]

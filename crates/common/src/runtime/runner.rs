@@ -2,7 +2,7 @@
 use super::cache::{Cache, Effect};
 use super::gate::Gate;
 use super::next::Next;
-use super::object::{Kept, Key};
+use super::object::{Arrived, Kept, Key};
 use super::queue::{Queue, Taken, Why};
 use super::watch::{self, News, Source};
 use crate::backoff::{self, Streaks};
@@ -45,6 +45,10 @@ pub trait Reconciler: Send + Sync + 'static {
     async fn invalid(&self, view: &OwnerView, status: &Value, why: &str) -> Next;
     /// The object is no longer there.
     fn gone(&self, uid: &str);
+    /// Is a change of status alone worth a pass? Asked only where nothing else changed.
+    fn wakes(&self, _before: &Kept, _now: &Arrived) -> bool {
+        false
+    }
 }
 
 /// Bounds of a runner.
@@ -235,14 +239,18 @@ impl<R: Reconciler> Runner<R> {
             News::Begin => cache.begin(),
             News::Listed(object) | News::Changed(object) => {
                 let key = object.key();
+                let before = cache.get(&key).cloned();
                 let effect = cache.apply(&object, &shared.gate);
                 drop(cache);
+                let woken =
+                    effect == Effect::Echo && before.is_some_and(|before| self.reconciler.wakes(&before, &object));
                 match effect {
                     // A first list is not urgent: what changes meanwhile goes first.
                     Effect::New => shared.enqueue(&key, Why::Due),
                     // Two processes that fail on one object would wake each other for ever by their ledger writes.
                     Effect::Ledger if self.streaks.is_failing(&key) => {}
                     Effect::Changed | Effect::Ledger => shared.enqueue(&key, Why::Changed),
+                    Effect::Echo if woken => shared.enqueue(&key, Why::Changed),
                     Effect::Echo if self.behind.contains_key(&key) => shared.enqueue(&key, Why::Due),
                     Effect::Echo | Effect::Stale => {}
                 }

@@ -28,11 +28,13 @@ pub struct Source {
     pub namespace: Option<String>,
     /// With these labels.
     pub labels: Option<String>,
+    /// With these fields: `metadata.name=x` watches one object.
+    pub fields: Option<String>,
 }
 impl Source {
     /// All objects of a kind.
     pub fn new(client: Client, resource: ApiResource) -> Self {
-        Source { client, resource, namespace: None, labels: None }
+        Source { client, resource, namespace: None, labels: None, fields: None }
     }
     fn api(&self) -> Api<Arrived> {
         // A namespace in the path works for namespaced kinds only; a cluster-scoped kind is watched without one.
@@ -43,8 +45,12 @@ impl Source {
     }
     fn config(&self) -> watcher::Config {
         let config = watcher::Config::default().page_size(PAGE);
-        match &self.labels {
+        let config = match &self.labels {
             Some(labels) => config.labels(labels),
+            None => config,
+        };
+        match &self.fields {
+            Some(fields) => config.fields(fields),
             None => config,
         }
     }

@@ -1,0 +1,8 @@
+//! The API server in our words. Nothing here decides anything.
+pub mod kinds;
+pub mod objects;
+pub mod sight;
+pub mod spaces;
+pub mod watched;
+pub mod watches;
+pub mod wire;

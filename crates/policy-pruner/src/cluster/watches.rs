@@ -1,0 +1,452 @@
+//! Watches for whatever policies look at. One object has a watch of its own; once several of a kind and namespace are
+//! looked at, one watch serves them all and keeps only those; once many namespaces are, one watch serves the cluster.
+use super::kinds::{Kinds, Mapping};
+use super::objects::Objects;
+use super::sight::{Eyes, Sight};
+use super::watched::Store;
+use super::wire::Trouble;
+use crate::text::selector::Selector;
+use async_trait::async_trait;
+use common::clock::SharedClock;
+use common::runtime::object::{Arrived, Key};
+use common::runtime::watch::{self, News, Source};
+use kube::Client;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch as signal};
+use tokio::task::AbortHandle;
+use tracing::{debug, warn};
+
+/// From so many watched objects of a kind in a namespace on, one watch serves all.
+const OBJECTS: usize = 3;
+/// From so many watched namespaces of a kind on, one watch serves all.
+const NAMESPACES: usize = 8;
+/// The first list of a watch is waited for this long.
+const FIRST_LIST: Duration = Duration::from_secs(20);
+const NEWS: usize = 64;
+
+/// What one watch covers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Scope {
+    mapping: Mapping,
+    /// Empty: all.
+    namespace: String,
+    /// Empty: all.
+    name: String,
+    labels: String,
+    /// Everything is kept.
+    all: bool,
+}
+/// What one policy looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Interest {
+    Object(Mapping, String, String),
+    List(Mapping, String, Selector),
+}
+
+struct Watch {
+    store: Mutex<Store>,
+    ready: signal::Sender<u64>,
+    task: OnceLock<AbortHandle>,
+}
+impl Watch {
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    watches: HashMap<Scope, Arc<Watch>>,
+    interests: HashMap<Key, HashMap<Interest, Scope>>,
+    /// Too wide for what this process may read.
+    denied: HashSet<Scope>,
+}
+
+type Wake = Box<dyn Fn(&Key) + Send + Sync>;
+
+/// All watches of this process.
+pub struct Watches {
+    client: Client,
+    clock: SharedClock,
+    objects: Objects,
+    kinds: Arc<Kinds>,
+    state: Mutex<State>,
+    wake: OnceLock<Wake>,
+}
+
+impl Watches {
+    /// None yet.
+    pub fn new(client: Client, clock: SharedClock, objects: Objects, kinds: Arc<Kinds>) -> Arc<Self> {
+        Arc::new(Watches { client, clock, objects, kinds, state: Mutex::default(), wake: OnceLock::new() })
+    }
+    /// Who is called when a policy must be looked at again. Once.
+    pub fn on_change(&self, wake: impl Fn(&Key) + Send + Sync + 'static) {
+        if self.wake.set(Box::new(wake)).is_err() {
+            warn!("watches wake somebody already");
+        }
+    }
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn wake_all(&self, policies: &HashSet<Key>) {
+        if let Some(wake) = self.wake.get() {
+            policies.iter().for_each(wake);
+        }
+    }
+    /// How many watches there are.
+    pub fn len(&self) -> usize {
+        self.state().watches.len()
+    }
+    /// None.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    fn keep_only(&self, policy: &Key, used: &HashSet<Interest>) {
+        let mut state = self.state();
+        let State { watches, interests, .. } = &mut *state;
+        let Some(own) = interests.get_mut(policy) else { return };
+        let dropped: Vec<(Interest, Scope)> = own.extract_if(|interest, _| !used.contains(interest)).collect();
+        if own.is_empty() {
+            interests.remove(policy);
+        }
+        for (interest, scope) in dropped {
+            let Some(watch) = watches.get(&scope) else { continue };
+            let mut store = watch.store();
+            match &interest {
+                Interest::Object(_, namespace, name) => store.leave(&Key::new(namespace, name), policy),
+                Interest::List(_, namespace, selector) => store.leave_list(namespace, selector, policy),
+            }
+            let idle = store.is_idle();
+            drop(store);
+            if idle {
+                watches.remove(&scope);
+            }
+        }
+    }
+
+    /// The watch that serves an interest, started if there is none.
+    fn serve(self: &Arc<Self>, policy: &Key, interest: &Interest) -> (Arc<Watch>, Scope) {
+        let mut state = self.state();
+        let known = state.interests.get(policy).and_then(|own| own.get(interest)).cloned();
+        let scope = known.filter(|scope| state.watches.contains_key(scope)).unwrap_or_else(|| choose(&state, interest));
+        let watch = state.watches.entry(scope.clone()).or_insert_with(|| self.start(&scope)).clone();
+        {
+            let mut store = watch.store();
+            match interest {
+                Interest::Object(_, namespace, name) => store.follow(&Key::new(namespace, name), policy),
+                Interest::List(_, namespace, selector) => store.follow_list(namespace, selector, policy),
+            }
+        }
+        state.interests.entry(policy.clone()).or_default().insert(interest.clone(), scope.clone());
+        (watch, scope)
+    }
+    fn start(self: &Arc<Self>, scope: &Scope) -> Arc<Watch> {
+        debug!(?scope, "watch starts");
+        let store = Store::keeping(scope.all);
+        let watch = Arc::new(Watch { store: Mutex::new(store), ready: signal::Sender::new(0), task: OnceLock::new() });
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let source = Source {
+            client: self.client.clone(),
+            resource: scope.mapping.resource(),
+            namespace: if scope.mapping.namespaced { some(&scope.namespace) } else { None },
+            labels: some(&scope.labels),
+            fields: some(&scope.name).map(|name| format!("metadata.name={name}")),
+        };
+        let (weak, all, clock) = (Arc::downgrade(&watch), self.clone(), self.clock.clone());
+        let scope = scope.clone();
+        let task = tokio::spawn(async move {
+            let (tell, mut news) = mpsc::channel(NEWS);
+            let watching = watch::watch(source, clock, tell);
+            let hearing = async {
+                while let Some(one) = news.recv().await {
+                    let Some(watch) = weak.upgrade() else { return };
+                    all.heard(&scope, &watch, one);
+                }
+            };
+            tokio::select! {
+                () = watching => {}
+                () = hearing => {}
+            }
+        });
+        // Set once, here.
+        let _ = watch.task.set(task.abort_handle());
+        watch
+    }
+    fn heard(&self, scope: &Scope, watch: &Watch, news: News) {
+        let mut tell = false;
+        let woken = {
+            let mut store = watch.store();
+            match news {
+                News::Begin => {
+                    store.begin();
+                    HashSet::new()
+                }
+                News::Listed(object) | News::Changed(object) => store.apply(&dressed(*object, &scope.mapping)),
+                News::Gone(object) => store.remove(&object),
+                News::Complete => {
+                    tell = true;
+                    store.finish()
+                }
+                News::Trouble(why) => {
+                    tell = true;
+                    let code = code_of(&why);
+                    let woken = store.failed(code, &why);
+                    drop(store);
+                    self.refused(scope, code);
+                    woken
+                }
+            }
+        };
+        if tell {
+            watch.ready.send_modify(|turn| *turn += 1);
+        }
+        self.wake_all(&woken);
+    }
+    fn refused(&self, scope: &Scope, code: u16) {
+        if code == 404 {
+            self.kinds.forget(&scope.mapping.api_version());
+        }
+        if code == 403 && scope.name.is_empty() && !scope.all {
+            let mut state = self.state();
+            state.denied.insert(scope.clone());
+            // Its policies choose something narrower next time.
+            state.watches.remove(scope);
+        }
+    }
+
+    /// Waits until a watch can answer.
+    async fn answer(&self, watch: &Watch) -> Result<(), Trouble> {
+        let mut turns = watch.ready.subscribe();
+        let deadline = self.clock.boot() + FIRST_LIST;
+        loop {
+            turns.mark_unchanged();
+            {
+                let store = watch.store();
+                if store.complete {
+                    return Ok(());
+                }
+                if let Some((code, why)) = &store.trouble {
+                    let message = why.split_once(": ").map_or(why.as_str(), |(_, rest)| rest);
+                    let message = message.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+                    return Err(Trouble { code: *code, message: message.to_owned(), ..Trouble::default() });
+                }
+            }
+            tokio::select! {
+                changed = turns.changed() => if changed.is_err() { return Err(Trouble::silent("the watch ended")) },
+                () = self.clock.sleep_until(deadline) => return Err(Trouble::silent("the first list takes too long")),
+            }
+        }
+    }
+    async fn object(
+        self: &Arc<Self>,
+        policy: &Key,
+        interest: &Interest,
+        place: (&Mapping, &str, &str),
+    ) -> Result<Option<Value>, Trouble> {
+        let (mapping, namespace, name) = place;
+        let key = Key::new(namespace, name);
+        let (mut watch, scope) = self.serve(policy, interest);
+        let mut answer = self.answer(&watch).await;
+        if answer.as_ref().is_err_and(|t| t.code == 403) && scope.name.is_empty() {
+            watch = self.serve(policy, interest).0;
+            answer = self.answer(&watch).await;
+        }
+        answer?;
+        if let Some(known) = watch.store().get(&key) {
+            return Ok(known);
+        }
+        // Followed from now on, but listed before: one look closes the gap.
+        let live = self.objects.get(mapping, namespace, name).await?;
+        match &live {
+            Some(object) => {
+                let _ = watch.store().apply(&arrived(object)?);
+            }
+            None => watch.store().absent(&key),
+        }
+        Ok(watch.store().get(&key).unwrap_or(live))
+    }
+    /// This process wrote an object: nobody here should see an older one.
+    fn wrote(&self, mapping: &Mapping, object: &Value) {
+        let Ok(arrived) = arrived(object) else { return };
+        let covering: Vec<Arc<Watch>> = {
+            let state = self.state();
+            let fits = |scope: &&Scope| {
+                scope.mapping == *mapping
+                    && (scope.namespace.is_empty() || *scope.namespace == *arrived.key().namespace)
+                    && (scope.name.is_empty() || *scope.name == *arrived.key().name)
+                    && scope.labels.is_empty()
+            };
+            state.watches.iter().filter(|(scope, _)| fits(scope)).map(|(_, watch)| watch.clone()).collect()
+        };
+        for watch in covering {
+            let woken = watch.store().apply(&arrived);
+            self.wake_all(&woken);
+        }
+    }
+}
+
+fn arrived(object: &Value) -> Result<Arrived, Trouble> {
+    serde_json::from_value(object.clone()).map_err(|e| Trouble::silent(e.to_string()))
+}
+/// Items of a list do not say what they are.
+fn dressed(mut object: Arrived, mapping: &Mapping) -> Arrived {
+    if let Value::Object(map) = &mut object.value {
+        map.entry("apiVersion").or_insert_with(|| mapping.api_version().into());
+        map.entry("kind").or_insert_with(|| mapping.kind.clone().into());
+    }
+    object
+}
+/// `list: 403 pods is forbidden` -> 403.
+fn code_of(why: &str) -> u16 {
+    let behind = why.split_once(": ").map_or("", |(_, rest)| rest);
+    behind.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// The narrowest watch that is not wasteful.
+fn choose(state: &State, interest: &Interest) -> Scope {
+    let (mapping, namespace, name) = match interest {
+        Interest::List(mapping, namespace, selector) => {
+            return Scope {
+                mapping: mapping.clone(),
+                namespace: namespace.clone(),
+                name: String::new(),
+                labels: selector.query(),
+                all: true,
+            };
+        }
+        Interest::Object(mapping, namespace, name) => (mapping, namespace, name),
+    };
+    let scope = |namespace: &str, name: &str, all: bool| Scope {
+        mapping: mapping.clone(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        labels: String::new(),
+        all,
+    };
+    let allowed = |scope: &Scope| !state.denied.contains(scope);
+    for wide in [scope("", "", true), scope("", "", false), scope(namespace, "", true), scope(namespace, "", false)] {
+        if state.watches.contains_key(&wide) && allowed(&wide) {
+            return wide;
+        }
+    }
+    let same_kind = || state.watches.keys().filter(|s| s.mapping == *mapping && s.labels.is_empty());
+    let objects = same_kind().filter(|s| s.namespace == *namespace && !s.name.is_empty()).count();
+    let namespaces: HashSet<&str> = same_kind().map(|s| s.namespace.as_str()).collect();
+    let (cluster_wide, namespace_wide) = (scope("", "", false), scope(namespace, "", false));
+    if mapping.namespaced && namespaces.len() >= NAMESPACES && allowed(&cluster_wide) {
+        return cluster_wide;
+    }
+    if objects >= OBJECTS && allowed(&namespace_wide) {
+        return namespace_wide;
+    }
+    scope(namespace, name, false)
+}
+
+/// Opens sights on shared watches.
+pub struct Shared(pub Arc<Watches>);
+impl Eyes for Shared {
+    fn look(&self, policy: &Key) -> Arc<dyn Sight> {
+        Arc::new(Watching { watches: self.0.clone(), policy: policy.clone(), used: Mutex::default() })
+    }
+    fn forget(&self, policy: &Key) {
+        self.0.keep_only(policy, &HashSet::new());
+    }
+}
+
+/// What one evaluation of one policy looks at.
+pub struct Watching {
+    watches: Arc<Watches>,
+    policy: Key,
+    used: Mutex<HashSet<Interest>>,
+}
+impl Watching {
+    fn uses(&self, interest: &Interest) {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(interest.clone());
+    }
+}
+#[async_trait]
+impl Sight for Watching {
+    async fn get(&self, mapping: &Mapping, namespace: &str, name: &str) -> Result<Option<Value>, Trouble> {
+        let namespace = if mapping.namespaced { namespace } else { "" };
+        let interest = Interest::Object(mapping.clone(), namespace.to_owned(), name.to_owned());
+        self.uses(&interest);
+        self.watches.object(&self.policy, &interest, (mapping, namespace, name)).await
+    }
+    async fn list(&self, mapping: &Mapping, namespace: &str, selector: &Selector) -> Result<Vec<Value>, Trouble> {
+        let namespace = if mapping.namespaced { namespace } else { "" };
+        let interest = Interest::List(mapping.clone(), namespace.to_owned(), selector.clone());
+        self.uses(&interest);
+        let (watch, _) = self.watches.serve(&self.policy, &interest);
+        self.watches.answer(&watch).await?;
+        let found = watch.store().list(namespace, selector);
+        Ok(found)
+    }
+    fn follows(&self) -> bool {
+        true
+    }
+    fn wrote(&self, mapping: &Mapping, object: &Value) {
+        self.watches.wrote(mapping, object);
+    }
+    fn finish(&self) {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.watches.keep_only(&self.policy, &used);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pods() -> Mapping {
+        Mapping::known("", "v1", "Pod", "pods", true)
+    }
+    fn object(namespace: &str, name: &str) -> Interest {
+        Interest::Object(pods(), namespace.into(), name.into())
+    }
+    fn watching(state: &mut State, interest: &Interest) -> Scope {
+        let scope = choose(state, interest);
+        let watch = Watch { store: Mutex::default(), ready: signal::Sender::new(0), task: OnceLock::new() };
+        state.watches.entry(scope.clone()).or_insert_with(|| Arc::new(watch));
+        scope
+    }
+
+    #[test]
+    fn few_objects_have_watches_of_their_own_and_many_share_one() {
+        let mut state = State::default();
+        for name in ["a", "b", "c"] {
+            assert_eq!(watching(&mut state, &object("n", name)).name, name);
+        }
+        let wide = watching(&mut state, &object("n", "d"));
+        assert_eq!((wide.namespace.as_str(), wide.name.as_str(), wide.all), ("n", "", false));
+        assert_eq!(watching(&mut state, &object("n", "e")), wide);
+        assert_eq!(watching(&mut state, &object("m", "a")).name, "a", "another namespace");
+    }
+    #[test]
+    fn many_namespaces_share_one_unless_that_is_denied() {
+        let mut state = State::default();
+        for n in 0..8 {
+            watching(&mut state, &object(&format!("n{n}"), "a"));
+        }
+        let wide = watching(&mut state, &object("n8", "a"));
+        assert_eq!((wide.namespace.as_str(), wide.name.as_str()), ("", ""));
+        state.denied.insert(wide.clone());
+        state.watches.remove(&wide);
+        assert_eq!(watching(&mut state, &object("n9", "a")).name, "a");
+    }
+    #[test]
+    fn codes_are_read_from_trouble() {
+        assert_eq!(code_of("list: 403 pods is forbidden"), 403);
+        assert_eq!(code_of("watch: something else"), 0);
+        assert_eq!(code_of("the watch ended; it starts over"), 0);
+    }
+}

@@ -1,0 +1,274 @@
+//! The controller in its process: what the runtime calls, and who is woken by what.
+use crate::api::{ConfigurationPolicy, PolicyStatus};
+use crate::args::ControllerArgs;
+use crate::cluster::kinds::Kinds;
+use crate::cluster::objects::Objects;
+use crate::cluster::spaces::Book;
+use crate::cluster::watches::{Shared, Watches};
+use crate::cluster::wire::KubeWire;
+use crate::desk::{Desk, Memories};
+use crate::evaluate::templates::refused;
+use crate::metrics::PolicyMetrics;
+use crate::names::{self, FINALIZER, LEDGER_LABEL};
+use crate::prune::ledgers::{self, Ledgers};
+use crate::prune::others::Others;
+use crate::reconcile;
+use crate::report::{self, Notices, Reporter};
+use crate::standing;
+use crate::surroundings::Surroundings;
+use async_trait::async_trait;
+use common::engine::owner::OwnerView;
+use common::process::run::{Context, Failure};
+use common::process::server::Server;
+use common::runtime::gate::Gate;
+use common::runtime::next::Next;
+use common::runtime::object::{Arrived, Kept, Key};
+use common::runtime::runner::{self, Ground, Handle, Runner};
+use common::runtime::watch::{self, News, Source};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::sync::mpsc;
+use tracing::{info, warn};
+
+/// Serves policies until the process is told to stop.
+pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure> {
+    let clock = context.clock.clone();
+    let wire = Arc::new(KubeWire::new(context.client.clone(), clock.clone(), context.fence.clone()));
+    let objects = Objects(wire.clone());
+    let kinds = Arc::new(Kinds::new(wire, clock.clone()));
+    let settings = args.settings();
+    let watches = Watches::new(context.client.clone(), clock.clone(), objects.clone(), kinds.clone());
+    let book = Book::new(settings.take_terminating, clock.clone());
+    let ledgers = Arc::new(Ledgers::new(objects.clone(), context.random.clone()));
+    let metrics = Arc::new(PolicyMetrics::new(&context.metrics)?);
+    let gate = Arc::new(Gate::new("custody.dev/none"));
+    let (notices, sending) = Notices::start(objects.clone());
+    let sending = tokio::spawn(sending);
+    let post: Arc<Post> = Arc::default();
+
+    let others = Others::default();
+    let caches = post.clone();
+    let requiring = move |object: &crate::api::ObjectRef, except: &Key| {
+        let all = caches.policies();
+        others.refresh(all.iter().map(|(key, kept)| (key, kept)));
+        others.requiring(object, except)
+    };
+    let reporter = Reporter {
+        objects: objects.clone(),
+        notices,
+        clock: clock.clone(),
+        random: context.random.clone(),
+        instance: context.pod.clone(),
+    };
+    let desk = Arc::new(Desk {
+        objects: objects.clone(),
+        kinds,
+        eyes: Some(Arc::new(Shared(watches.clone()))),
+        spaces: book.clone(),
+        ledgers: ledgers.clone(),
+        surroundings: Arc::new(Surroundings::new(objects, deployment(&args, &context))),
+        reporter,
+        clock: clock.clone(),
+        settings,
+        metrics: Some(metrics),
+        gate: gate.clone(),
+        requiring: Box::new(requiring),
+        memories: Memories::default(),
+    });
+    let controller = Arc::new(Controller { desk: desk.clone(), uids: Mutex::default() });
+
+    let mut running = Vec::new();
+    let namespaces = args.namespaces()?;
+    for namespace in &namespaces {
+        let ground = Ground {
+            clock: clock.clone(),
+            random: context.random.clone(),
+            metrics: context.metrics.clone(),
+            readiness: context.readiness.clone(),
+        };
+        let runner = Runner::new(controller.clone(), gate.clone(), context.bounds, ground);
+        post.handles.lock().unwrap_or_else(PoisonError::into_inner).push(runner.handle());
+        let resource = report::mapping().resource();
+        let source = Source {
+            namespace: namespace.clone(),
+            labels: context.filter.selector(),
+            ..Source::new(context.client.clone(), resource)
+        };
+        running.push(runner.run(source, context.stop.clone()));
+    }
+    // Set once, here.
+    let _ = post.desk.set(desk);
+    let wake = post.clone();
+    watches.on_change(move |policy| wake.wake(policy));
+    let wake = post.clone();
+    let spaces = tokio::spawn(book.follow(context.client.clone(), move |policy| wake.wake(policy)));
+    let books = tokio::spawn(follow_ledgers(context.clone(), namespaces, ledgers, post));
+
+    let extra = match args.metrics_address()? {
+        Some(address) => {
+            let server = Server::bind(address, context.readiness.clone(), context.metrics.clone()).await?;
+            info!(listen = %server.address()?, "metrics");
+            Some(tokio::spawn(server.serve(context.stop.clone())))
+        }
+        None => None,
+    };
+    futures::future::join_all(running).await;
+    for task in [sending, spaces, books] {
+        task.abort();
+    }
+    if let Some(extra) = extra {
+        extra.abort();
+    }
+    Ok(())
+}
+
+/// Our own Deployment, if this process is one's pod.
+fn deployment(args: &ControllerArgs, context: &Context) -> Option<(String, String)> {
+    let name = Some(args.operator_name.clone()).filter(|name| !name.is_empty())?;
+    if args.run_mode == "local" {
+        return None;
+    }
+    let in_pod = !args.common.pod_name.is_empty();
+    let namespace = args.operator_namespace.clone().or_else(|| in_pod.then(|| context.namespace.clone()))?;
+    Some((namespace, name))
+}
+
+/// Where news about policies is delivered.
+#[derive(Default)]
+struct Post {
+    handles: Mutex<Vec<Handle>>,
+    desk: OnceLock<Arc<Desk>>,
+}
+impl Post {
+    fn handles(&self) -> Vec<Handle> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn wake(&self, policy: &Key) {
+        if let Some(desk) = self.desk.get() {
+            desk.memories.soil(policy);
+        }
+        for handle in self.handles() {
+            if handle.read(|cache| cache.get(policy).is_some()) {
+                handle.enqueue(policy);
+            }
+        }
+    }
+    fn policies(&self) -> Vec<(Key, Kept)> {
+        let all = self.handles();
+        all.iter()
+            .flat_map(|h| h.read(|cache| cache.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()))
+            .collect()
+    }
+}
+
+/// Keeps ledgers in mind, and lets go of those whose policy is gone while somebody wants them gone.
+async fn follow_ledgers(context: Context, namespaces: Vec<Option<String>>, ledgers: Arc<Ledgers>, post: Arc<Post>) {
+    let (tell, mut news) = mpsc::channel(64);
+    let mut watching = tokio::task::JoinSet::new();
+    let mut left = namespaces.len();
+    for namespace in namespaces {
+        let source = Source {
+            namespace,
+            labels: Some(format!("{LEDGER_LABEL}=true")),
+            ..Source::new(context.client.clone(), ledgers::mapping().resource())
+        };
+        watching.spawn(watch::watch(source, context.clock.clone(), tell.clone()));
+    }
+    drop(tell);
+    while let Some(one) = news.recv().await {
+        match one {
+            News::Listed(object) | News::Changed(object) => {
+                if let Some((policy, true)) = ledgers.saw(&object.value) {
+                    tokio::spawn(let_go_of(policy, ledgers.clone(), post.clone()));
+                }
+            }
+            News::Gone(object) => ledgers.lost(&object.value),
+            News::Complete => {
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    ledgers.complete();
+                }
+            }
+            News::Begin | News::Trouble(_) => {}
+        }
+    }
+}
+/// A ledger that somebody deletes is written anew by its policy; without a policy it goes.
+async fn let_go_of(policy: Key, ledgers: Arc<Ledgers>, post: Arc<Post>) {
+    let Some(desk) = post.desk.get() else { return };
+    match desk.objects.get(&report::mapping(), &policy.namespace, &policy.name).await {
+        Ok(Some(_)) => post.wake(&policy),
+        Ok(None) => {
+            if let Err(why) = ledgers.release(&policy).await {
+                warn!(%policy, %why, "ledger not let go");
+            }
+        }
+        Err(why) => warn!(%policy, %why, "policy of a ledger that is being deleted"),
+    }
+}
+
+struct Controller {
+    desk: Arc<Desk>,
+    uids: Mutex<HashMap<Key, String>>,
+}
+
+#[async_trait]
+impl runner::Reconciler for Controller {
+    type Object = ConfigurationPolicy;
+
+    async fn reconcile(&self, object: &ConfigurationPolicy, view: &OwnerView, _: &Value) -> Next {
+        let key = Key::new(&view.namespace, &view.name);
+        self.uids.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), view.uid.clone());
+        reconcile::pass(&self.desk, &key, object).await
+    }
+
+    async fn invalid(&self, view: &OwnerView, status: &Value, why: &str) -> Next {
+        let mut policy = ConfigurationPolicy::default();
+        policy.metadata.name = Some(view.name.clone());
+        policy.metadata.namespace = Some(view.namespace.clone());
+        policy.metadata.uid = Some(view.uid.clone());
+        policy.metadata.generation = Some(view.generation);
+        policy.metadata.finalizers = Some(view.finalizers.clone());
+        if view.deleting {
+            // What it asked for cannot be read, so nothing is pruned.
+            let held = view.finalizers.iter().any(|f| f == FINALIZER);
+            return match self.desk.remove_finalizer(&policy).await {
+                Err(trouble) if held => Next::Retry(trouble.to_string()),
+                _ => Next::Done,
+            };
+        }
+        let before: PolicyStatus = serde_json::from_value(status.clone()).unwrap_or_default();
+        let now = self.desk.clock.wall();
+        let mut next = before.clone();
+        let verdict = refused(names::reason::INVALID, format!("the policy does not fit its type: {why}"));
+        let news = standing::note_whole(&mut next, &policy.spec, &verdict, now);
+        let dialect = self.desk.surroundings.dialect().await;
+        let closing = standing::close(&policy, next, news, dialect, now);
+        if standing::alike(&closing.status, &before) {
+            return Next::Done;
+        }
+        match self.desk.reporter.write(&policy, &closing, dialect, false).await {
+            Ok(stored) => {
+                self.desk.stored(&stored);
+                Next::Done
+            }
+            Err(trouble) => Next::Retry(trouble.to_string()),
+        }
+    }
+
+    fn gone(&self, uid: &str) {
+        let mut uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<Key> = uids.iter().filter(|(_, known)| *known == uid).map(|(key, _)| key.clone()).collect();
+        for key in gone {
+            uids.remove(&key);
+            self.desk.forget(&key);
+        }
+    }
+
+    /// The framework takes the state away when it wants to hear it again.
+    fn wakes(&self, before: &Kept, now: &Arrived) -> bool {
+        let state = |value: &Value| value["status"]["compliant"].as_str().is_some_and(|text| !text.is_empty());
+        !state(&now.value) && before.decode::<Value>().is_ok_and(|value| state(&value))
+    }
+}

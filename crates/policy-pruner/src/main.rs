@@ -1,0 +1,49 @@
+//! The policy pruner's process.
+use clap::Parser;
+use common::process::cli::{FAILED, USAGE};
+use common::process::run::{Failure, Identity};
+use common::process::{run, telemetry};
+use policy_pruner::args::{Cli, Command};
+use policy_pruner::cluster::wire::CALL;
+use policy_pruner::{controller, names, operate};
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nothing can be said if not even this can be printed.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    if let Err(why) = telemetry::init(cli.log_format, &cli.log_filter) {
+        return failed(&why.into());
+    }
+    match dispatch(cli.command).await {
+        Ok(status) => status,
+        Err(why) => failed(&why),
+    }
+}
+
+async fn dispatch(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Controller(args) => {
+            let identity = Identity { controller: names::CONTROLLER, version: env!("CARGO_PKG_VERSION"), call: CALL };
+            let run_args = args.run_args()?;
+            let kube = args.kube.clone();
+            Ok(run(identity, &run_args, &kube, |context| controller::serve(context, *args)).await)
+        }
+        Command::Crd => operate::crd(),
+        Command::Plan(args) => operate::plan::plan(&args).await,
+        Command::Audit(args) => operate::audit::audit(&args).await,
+        Command::Doctor(args) => operate::doctor::doctor(&args).await,
+        Command::TriggerUninstall(args) => operate::uninstall::uninstall(&args).await,
+    }
+}
+
+fn failed(why: &Failure) -> ExitCode {
+    tracing::error!(%why, "failed");
+    ExitCode::from(FAILED)
+}

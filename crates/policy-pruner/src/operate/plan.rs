@@ -1,0 +1,200 @@
+//! What would be done for one policy, object by object, and why. Changes nothing.
+use super::{Tools, doctor, show};
+use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
+use crate::args::PlanArgs;
+use crate::cluster::sight::Direct;
+use crate::cluster::spaces::Asked;
+use crate::evaluate::act::{self, Preview};
+use crate::evaluate::templates;
+use crate::evaluate::{Ground, Results};
+use crate::prune::decide::{candidates, required};
+use crate::prune::ledgers::Ledgers;
+use crate::prune::others::Requirer;
+use crate::prune::sweep::{Broom, Fate, sweep};
+use crate::report;
+use common::process::cli::PLAN_NOT_EMPTY;
+use common::process::run::Failure;
+use common::random::Random;
+use common::runtime::object::Key;
+use serde::Serialize;
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// One object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// create, update, recreate, delete, keep, wait, blocked, none.
+    pub action: String,
+    /// Which object.
+    pub object: String,
+    /// Why.
+    pub why: String,
+    /// What would stand in the way.
+    pub blockers: Vec<String>,
+    /// Other policies that look at it.
+    pub others: Vec<String>,
+}
+
+/// Plans.
+pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
+    let tools = Tools::connect(&args.inspect.kube).await?;
+    let policy = load(&tools, args).await?;
+    let key = Key::new(
+        policy.metadata.namespace.as_deref().unwrap_or("default"),
+        policy.metadata.name.as_deref().unwrap_or_default(),
+    );
+    let policies: Vec<ConfigurationPolicy> = tools
+        .list(&report::mapping(), None)
+        .await?
+        .into_iter()
+        .filter_map(|value| serde_json::from_value(value).ok())
+        .collect();
+    let ledgers = Ledgers::new(tools.objects.clone(), Arc::new(Random::from_system()?));
+    let ledger = ledgers.fetch(&key).await?;
+    let mut steps = Vec::new();
+    let mut still: Vec<ObjectRef> = Vec::new();
+    let mut doubts = Vec::new();
+    if !args.delete {
+        let (previews, doubt) = wishes(&tools, &key, &policy).await?;
+        doubts = doubt;
+        still.extend(previews.iter().map(|p| p.object.clone()));
+        for preview in previews {
+            steps.push(step_of(&tools, &policies, &key, preview).await?);
+        }
+    }
+    let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
+    let victims = candidates(&policy.spec, related, ledger.as_ref(), &still);
+    let prunes = policy.spec.enforces() && policy.spec.prune() != Prune::None;
+    let requiring = |object: &ObjectRef| requirers(&policies, object, &key);
+    let broom = Broom {
+        objects: &tools.objects,
+        kinds: &tools.kinds,
+        prune: policy.spec.prune(),
+        ledger: ledger.as_ref(),
+        like_upstream: args.prune_like_upstream,
+        requiring: &requiring,
+        sight: None,
+        dry_run: true,
+    };
+    let fates = if prunes { sweep(broom, &victims).await } else { Vec::new() };
+    for (candidate, fate) in fates {
+        let others = names(&requirers(&policies, &candidate.object, &key));
+        let (action, why, mut blockers) = match fate {
+            Fate::Gone => continue,
+            Fate::WouldGo if !doubts.is_empty() => ("hold", format!("in doubt: {}", doubts.join("; ")), vec![]),
+            Fate::WouldGo => {
+                let why = if policy.spec.prune() == Prune::All { "DeleteAll" } else { "created by this policy" };
+                ("delete", why.to_owned(), vec![])
+            }
+            Fate::Stays(why) => ("keep", why, vec![]),
+            Fate::Required(who, _) => ("keep", format!("required by {}", names(&who).join(", ")), vec![]),
+            Fate::Ending { finalizers, since } => ("wait", format!("being deleted since {since}"), finalizers),
+            Fate::Failed(why) => ("blocked", why.clone(), vec![why]),
+        };
+        if action == "delete" {
+            blockers.extend(denied(&tools, &candidate.object, "delete").await?);
+        }
+        steps.push(Step { action: action.into(), object: candidate.object.describe(), why, blockers, others });
+    }
+    show(args.inspect.output, &["ACTION", "OBJECT", "WHY", "BLOCKERS", "ALSO IN"], &steps, |s| {
+        vec![s.action.clone(), s.object.clone(), s.why.clone(), s.blockers.join(", "), s.others.join(", ")]
+    })?;
+    let empty = steps.iter().all(|s| matches!(s.action.as_str(), "none" | "keep"));
+    Ok(if empty { ExitCode::SUCCESS } else { ExitCode::from(PLAN_NOT_EMPTY) })
+}
+
+async fn load(tools: &Tools, args: &PlanArgs) -> Result<ConfigurationPolicy, Failure> {
+    if let Some(file) = &args.file {
+        let text = tokio::fs::read_to_string(file).await?;
+        let mut policy: ConfigurationPolicy = serde_saphyr::from_str(&text)?;
+        let namespace =
+            policy.metadata.namespace.clone().unwrap_or_else(|| tools.client.default_namespace().to_owned());
+        let name = policy.metadata.name.clone().unwrap_or_default();
+        // What is known of the policy it replaces.
+        if let Some(live) = tools.objects.get(&report::mapping(), &namespace, &name).await? {
+            let live: ConfigurationPolicy = serde_json::from_value(live)?;
+            policy.status = live.status;
+        }
+        policy.metadata.namespace = Some(namespace);
+        return Ok(policy);
+    }
+    let named = args.policy.as_deref().unwrap_or_default();
+    let (namespace, name) = named.split_once('/').ok_or("name a policy as namespace/name")?;
+    let found = tools.objects.get(&report::mapping(), namespace, name).await?;
+    Ok(serde_json::from_value(found.ok_or_else(|| format!("there is no policy {named}"))?)?)
+}
+
+async fn wishes(
+    tools: &Tools,
+    key: &Key,
+    policy: &ConfigurationPolicy,
+) -> Result<(Vec<Preview>, Vec<String>), Failure> {
+    let ready = match templates::ready(policy, None) {
+        Ok(ready) => ready,
+        Err(verdict) => return Ok((Vec::new(), vec![verdict.message])),
+    };
+    let sight = Direct(tools.objects.clone());
+    let spaces = Asked(tools.objects.clone());
+    let ground = Ground {
+        objects: &tools.objects,
+        kinds: &tools.kinds,
+        sight: &sight,
+        spaces: &spaces,
+        take_terminating: true,
+        dialect: tools.surroundings.dialect().await,
+        clock: &tools.clock,
+        policy,
+        key,
+    };
+    let looked = act::read(ground, ready).await;
+    Ok(act::preview(ground, &looked, &mut Results::default()).await)
+}
+
+async fn step_of(
+    tools: &Tools,
+    policies: &[ConfigurationPolicy],
+    key: &Key,
+    preview: Preview,
+) -> Result<Step, Failure> {
+    let Preview { object, action, why } = preview;
+    let mut blockers = Vec::new();
+    let verbs: &[&str] = match action {
+        "create" => &["create"],
+        "update" => &["update"],
+        "recreate" => &["delete", "create"],
+        "delete" => &["delete"],
+        _ => &[],
+    };
+    for verb in verbs {
+        blockers.extend(denied(tools, &object, verb).await?);
+    }
+    let others = names(&requirers(policies, &object, key));
+    Ok(Step { action: action.into(), object: object.describe(), why, blockers, others })
+}
+
+fn requirers(policies: &[ConfigurationPolicy], object: &ObjectRef, except: &Key) -> Vec<Requirer> {
+    let live = policies.iter().filter(|p| p.metadata.deletion_timestamp.is_none());
+    live.filter_map(|policy| {
+        let meta = &policy.metadata;
+        let key = Key::new(meta.namespace.as_deref()?, meta.name.as_deref()?);
+        let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
+        let wants = key != *except && required(&policy.spec, related).iter().any(|o| o.same(object));
+        wants.then(|| Requirer { key, uid: meta.uid.clone().unwrap_or_default(), prune: policy.spec.prune() })
+    })
+    .collect()
+}
+fn names(requirers: &[Requirer]) -> Vec<String> {
+    requirers.iter().map(|r| r.key.to_string()).collect()
+}
+
+async fn denied(tools: &Tools, object: &ObjectRef, verb: &str) -> Result<Option<String>, Failure> {
+    let Some(mapping) = tools.kinds.find(&object.api_version, &object.kind).await? else { return Ok(None) };
+    let allowed = doctor::allowed(
+        tools,
+        json!({"group": mapping.group, "resource": mapping.plural, "verb": verb,
+            "namespace": object.metadata.namespace, "name": object.metadata.name}),
+    )
+    .await?;
+    Ok((!allowed).then(|| format!("no right to {verb} {}", mapping.plural)))
+}

@@ -1,0 +1,115 @@
+use super::*;
+use crate::api::{ObjectTemplate, Properties};
+use serde_json::json;
+
+fn object(name: &str) -> ObjectRef {
+    ObjectRef::new("v1", "Pod", "n", name)
+}
+fn spec(templates: &[Value]) -> PolicySpec {
+    let templates: Vec<ObjectTemplate> = templates.iter().map(|t| serde_json::from_value(t.clone()).unwrap()).collect();
+    PolicySpec { object_templates: Some(templates), remediation_action: "enforce".into(), ..PolicySpec::default() }
+}
+fn pod(name: &str) -> Value {
+    json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}})
+}
+fn seen(name: &str, created: Option<bool>, uid: &str) -> RelatedObject {
+    let properties =
+        created.map(|c| Properties { created_by_policy: Some(c), uid: uid.into(), ..Properties::default() });
+    RelatedObject { object: object(name), properties, ..RelatedObject::default() }
+}
+fn live(uid: &str) -> Value {
+    json!({"metadata": {"uid": uid}})
+}
+fn candidate(created: bool, uids: &[&str], managed: bool) -> Candidate {
+    Candidate { object: object("a"), created, uids: uids.iter().map(|u| (*u).to_owned()).collect(), managed }
+}
+
+#[test]
+fn the_table_of_pruning() {
+    let delete = || Verdict::Delete("1".into());
+    for (prune, recorded, upstream, verdict) in [
+        (Prune::IfCreated, candidate(true, &["1"], true), false, delete()),
+        (Prune::IfCreated, candidate(true, &["0"], true), false, Verdict::Keep(Kept::Replaced)),
+        (Prune::IfCreated, candidate(true, &[], true), false, Verdict::Keep(Kept::Replaced)),
+        (Prune::IfCreated, candidate(false, &[], true), false, Verdict::Keep(Kept::NotCreated)),
+        (Prune::IfCreated, candidate(false, &[], true), true, Verdict::Keep(Kept::NotCreated)),
+        (Prune::All, candidate(true, &["0"], true), false, delete()),
+        (Prune::All, candidate(false, &[], true), false, delete()),
+        (Prune::All, candidate(false, &[], false), false, Verdict::Keep(Kept::OnlyMatched)),
+        (Prune::All, candidate(false, &[], false), true, delete()),
+        (Prune::None, candidate(true, &["1"], true), true, Verdict::Keep(Kept::NotCreated)),
+    ] {
+        assert_eq!(decide(prune, &recorded, None, Some(&live("1")), upstream), verdict, "{prune:?} {recorded:?}");
+        assert_eq!(decide(prune, &recorded, None, None, upstream), Verdict::Gone);
+    }
+}
+#[test]
+fn what_is_ending_is_waited_for_only_if_it_would_be_deleted() {
+    let ending = json!({"metadata": {"uid": "1", "deletionTimestamp": "2026-11-16T08:00:00Z"}});
+    assert_eq!(decide(Prune::IfCreated, &candidate(true, &["1"], true), None, Some(&ending), false), Verdict::Ending);
+    let foreign = candidate(false, &[], true);
+    assert_eq!(decide(Prune::IfCreated, &foreign, None, Some(&ending), false), Verdict::Keep(Kept::NotCreated));
+}
+#[test]
+fn a_new_uid_is_ours_only_if_ledger_and_mark_agree() {
+    let mut ledger = Ledger::new("p", "u", [7; 16]);
+    let marked = json!({"metadata": {"uid": "9", "managedFields": [{"manager": ledger.manager()}]}});
+    let recorded = candidate(true, &["1"], true);
+    let judge = |ledger: &Ledger, live: &Value| decide(Prune::IfCreated, &recorded, Some(ledger), Some(live), false);
+    assert_eq!(judge(&ledger, &marked), Verdict::Keep(Kept::Replaced), "the mark alone does not do");
+    ledger.put(&object("a"), true, "");
+    assert_eq!(judge(&ledger, &marked), Verdict::Delete("9".into()));
+    assert_eq!(judge(&ledger, &live("9")), Verdict::Keep(Kept::Replaced), "the ledger alone does not do");
+}
+#[test]
+fn candidates_come_from_status_and_ledger_without_what_is_still_wanted() {
+    let mut ledger = Ledger::new("p", "u", [7; 16]);
+    ledger.put(&object("b"), true, "2");
+    ledger.put(&object("c"), true, "");
+    let old = [seen("a", Some(false), "1"), seen("b", None, ""), seen("-", None, ""), seen("d", Some(true), "4")];
+    let found = candidates(&spec(&[pod("a")]), &old, Some(&ledger), &[object("d")]);
+    let names: Vec<_> = found.iter().map(|c| (c.object.metadata.name.as_str(), c.created, c.managed)).collect();
+    assert_eq!(names, [("a", false, true), ("b", true, true), ("c", true, true)]);
+    assert_eq!(found[1].uids, ["2"]);
+}
+#[test]
+fn only_matched_objects_are_told_from_named_ones() {
+    let unnamed = json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod"}});
+    let selected = json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod"}, "objectSelector": {"matchLabels": {}}});
+    let old = [seen("a", Some(false), "1")];
+    assert!(!candidates(&spec(&[unnamed]), &old, None, &[])[0].managed);
+    assert!(candidates(&spec(&[selected]), &old, None, &[])[0].managed);
+}
+#[test]
+fn another_version_of_an_object_is_the_same_object() {
+    let old =
+        [RelatedObject { object: ObjectRef::new("apps/v1beta1", "Deployment", "n", "a"), ..RelatedObject::default() }];
+    let still = [ObjectRef::new("apps/v1", "Deployment", "n", "a")];
+    assert!(candidates(&spec(&[]), &old, None, &still).is_empty());
+}
+#[test]
+fn ownership_by_ledger() {
+    let mut ledger = Ledger::new("p", "u", [7; 16]);
+    assert_eq!(created(&ledger, &object("a"), "1", None), Some(false));
+    ledger.put(&object("a"), true, "");
+    assert_eq!(created(&ledger, &object("a"), "1", None), None);
+    assert_eq!(created(&ledger, &object("a"), "1", Some(&live("1"))), Some(false));
+    ledger.put(&object("a"), true, "1");
+    assert_eq!(created(&ledger, &object("a"), "1", None), Some(true));
+}
+#[test]
+fn namespaces_go_after_what_is_in_them_and_definitions_last() {
+    let crd = ObjectRef::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "x");
+    assert_eq!([rank(&object("a")), rank(&ObjectRef::new("v1", "Namespace", "", "n")), rank(&crd)], [0, 1, 2]);
+}
+#[test]
+fn only_enforced_policies_require() {
+    let mut asks = spec(&[pod("a")]);
+    let known = [seen("a", Some(true), "1"), seen("b", Some(true), "2"), seen("a", None, "")];
+    let found = required(&asks, &known);
+    assert!(found.iter().any(|o| o.same(&object("a"))) && !found.iter().any(|o| o.metadata.name == "b"));
+    asks.remediation_action = "inform".into();
+    assert!(required(&asks, &known).is_empty());
+    let forbids = json!({"complianceType": "mustnothave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}});
+    assert!(required(&spec(&[forbids]), &known).is_empty());
+}

@@ -1,0 +1,211 @@
+//! Ledgers on the API server: read once, kept in mind, written with a guard.
+use super::ledger::Ledger;
+use crate::cluster::kinds::Mapping;
+use crate::cluster::objects::{Deleted, Objects};
+use crate::cluster::wire::Trouble;
+use crate::names::{LEDGER_FINALIZER, MANAGER, ledger_name};
+use common::random::Random;
+use common::runtime::object::Key;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// ConfigMaps.
+pub fn mapping() -> Mapping {
+    Mapping::known("", "v1", "ConfigMap", "configmaps", true)
+}
+
+/// A ledger as last seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// What it says.
+    pub ledger: Ledger,
+    version: String,
+    finalizers: Vec<String>,
+    deleting: bool,
+}
+impl Held {
+    fn read(object: &Value) -> Option<Self> {
+        let metadata = &object["metadata"];
+        let finalizers = metadata["finalizers"].as_array().into_iter().flatten();
+        Some(Held {
+            ledger: Ledger::read(object)?,
+            version: metadata["resourceVersion"].as_str()?.to_owned(),
+            finalizers: finalizers.filter_map(|f| f.as_str().map(str::to_owned)).collect(),
+            deleting: metadata["deletionTimestamp"].is_string(),
+        })
+    }
+    fn number(&self) -> u64 {
+        self.version.parse().unwrap_or(u64::MAX)
+    }
+}
+
+#[derive(Default)]
+struct State {
+    held: HashMap<Key, Held>,
+    /// Everything there is was listed: what is not held is not there.
+    complete: bool,
+}
+
+/// All ledgers this process knows.
+pub struct Ledgers {
+    objects: Objects,
+    random: Arc<Random>,
+    state: Mutex<State>,
+}
+impl Ledgers {
+    /// Nothing is known yet.
+    pub fn new(objects: Objects, random: Arc<Random>) -> Self {
+        Ledgers { objects, random, state: Mutex::default() }
+    }
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// A list of all ledgers was complete.
+    pub fn complete(&self) {
+        self.state().complete = true;
+    }
+    /// A ledger was seen. Returns the policy it belongs to, and whether somebody wants the ledger gone.
+    pub fn saw(&self, object: &Value) -> Option<(Key, bool)> {
+        let namespace = object["metadata"]["namespace"].as_str()?;
+        let held = Held::read(object)?;
+        let key = Key::new(namespace, &held.ledger.policy);
+        let deleting = held.deleting;
+        let mut state = self.state();
+        let newer = state.held.get(&key).is_none_or(|known| known.number() < held.number());
+        if newer {
+            state.held.insert(key.clone(), held);
+        }
+        Some((key, deleting))
+    }
+    /// A ledger is gone.
+    pub fn lost(&self, object: &Value) {
+        let Some(namespace) = object["metadata"]["namespace"].as_str() else { return };
+        let Some(held) = Held::read(object) else { return };
+        let key = Key::new(namespace, &held.ledger.policy);
+        let mut state = self.state();
+        if state.held.get(&key).is_some_and(|known| known.number() <= held.number()) {
+            state.held.remove(&key);
+        }
+    }
+    /// The ledger of a policy, from memory if that can tell.
+    pub async fn get(&self, policy: &Key) -> Result<Option<Ledger>, Trouble> {
+        {
+            let state = self.state();
+            if let Some(held) = state.held.get(policy) {
+                return Ok(Some(held.ledger.clone()));
+            }
+            if state.complete {
+                return Ok(None);
+            }
+        }
+        self.fetch(policy).await
+    }
+    /// The ledger of a policy, from the API server.
+    pub async fn fetch(&self, policy: &Key) -> Result<Option<Ledger>, Trouble> {
+        let found = self.objects.get(&mapping(), &policy.namespace, &ledger_name(&policy.name)).await?;
+        let Some(object) = found else {
+            self.state().held.remove(policy);
+            return Ok(None);
+        };
+        let Some(held) = Held::read(&object) else {
+            return Err(Trouble::silent(format!(
+                "the ConfigMap {} in namespace {} is no ledger: move it out of the way",
+                ledger_name(&policy.name),
+                policy.namespace
+            )));
+        };
+        let ledger = held.ledger.clone();
+        self.state().held.insert(policy.clone(), held);
+        Ok(Some(ledger))
+    }
+    /// A new, empty ledger; not written yet.
+    pub fn begin(&self, policy: &Key, uid: &str) -> Ledger {
+        Ledger::new(&policy.name, uid, self.random.bits128())
+    }
+    /// Writes a ledger. A conflict forgets what was in mind: decide anew.
+    pub async fn save(&self, policy: &Key, ledger: &Ledger) -> Result<(), Trouble> {
+        let known = self.state().held.get(policy).cloned();
+        if known.as_ref().is_some_and(|held| held.ledger == *ledger && !held.deleting) {
+            return Ok(());
+        }
+        let known = match known {
+            // Somebody wants it gone while its policy lives: let it go, and write it anew.
+            Some(held) if held.deleting => {
+                self.release(policy).await?;
+                None
+            }
+            other => other,
+        };
+        let config_map = ledger
+            .config_map(&policy.namespace, known.as_ref().map(|held| held.version.as_str()))
+            .map_err(Trouble::silent)?;
+        let written = match &known {
+            Some(_) => {
+                let place = (&*policy.namespace, &*ledger_name(&policy.name));
+                self.objects.update(&mapping(), place, &config_map, false).await
+            }
+            None => self.objects.create(&mapping(), &policy.namespace, &config_map, MANAGER).await,
+        };
+        match written {
+            Ok(object) => {
+                if let Some(held) = Held::read(&object) {
+                    self.state().held.insert(policy.clone(), held);
+                }
+                Ok(())
+            }
+            Err(trouble) => {
+                if matches!(trouble.code, 404 | 409) {
+                    self.state().held.remove(policy);
+                    // Whatever is there now is read before the next decision.
+                    let _ = self.fetch(policy).await;
+                }
+                Err(trouble)
+            }
+        }
+    }
+    /// Takes our finalizer off; the ledger stays, unless somebody wanted it gone.
+    pub async fn release(&self, policy: &Key) -> Result<(), Trouble> {
+        let Some(held) = self.state().held.get(policy).cloned() else { return Ok(()) };
+        let path = mapping().path_of(&policy.namespace, &ledger_name(&policy.name));
+        if let Some(at) = held.finalizers.iter().position(|f| f == LEDGER_FINALIZER) {
+            let pointer = format!("/metadata/finalizers/{at}");
+            let operations =
+                json!([{"op": "test", "path": pointer, "value": LEDGER_FINALIZER}, {"op": "remove", "path": pointer}]);
+            match self.objects.patch(path, operations).await {
+                Ok(object) => {
+                    if let Some(held) = Held::read(&object) {
+                        self.state().held.insert(policy.clone(), held);
+                    }
+                }
+                Err(trouble) if trouble.is_missing() => {}
+                Err(trouble) => {
+                    self.state().held.remove(policy);
+                    return Err(trouble);
+                }
+            }
+        }
+        if held.deleting {
+            self.state().held.remove(policy);
+        }
+        Ok(())
+    }
+    /// The ledger is of no more use: away with it.
+    pub async fn close(&self, policy: &Key) -> Result<(), Trouble> {
+        if self.get(policy).await?.is_none() {
+            return Ok(());
+        }
+        self.release(policy).await?;
+        let name = ledger_name(&policy.name);
+        match self.objects.delete(&mapping(), (&policy.namespace, &name), None).await? {
+            Deleted::Gone | Deleted::Ending(_) => {
+                self.state().held.remove(policy);
+                Ok(())
+            }
+        }
+    }
+    /// Every ledger known.
+    pub fn all(&self) -> Vec<(Key, Ledger)> {
+        self.state().held.iter().map(|(key, held)| (key.clone(), held.ledger.clone())).collect()
+    }
+}

@@ -1,0 +1,177 @@
+//! Carries pruning out: every delete has the uid as its condition, and either follows an uncached read or also has the judged version
+//! as its condition; and there is a reason for what is left.
+use super::decide::{Candidate, Verdict, decide, rank};
+use super::ledger::Ledger;
+use super::others::Requirer;
+use crate::api::{ObjectRef, Prune};
+use crate::cluster::kinds::{Kinds, Mapping};
+use crate::cluster::objects::{Deleted, Objects};
+use crate::cluster::sight::Sight;
+use futures::future::join_all;
+use serde_json::Value;
+
+/// Deletes at once.
+const AT_ONCE: usize = 8;
+
+/// What a sweep stands on.
+#[derive(Clone, Copy)]
+pub struct Broom<'a> {
+    /// Reads and deletes.
+    pub objects: &'a Objects,
+    /// Kinds.
+    pub kinds: &'a Kinds,
+    /// What becomes of objects.
+    pub prune: Prune,
+    /// The ledger.
+    pub ledger: Option<&'a Ledger>,
+    /// As the peer does it.
+    pub like_upstream: bool,
+    /// Who else requires an object.
+    pub requiring: &'a (dyn Fn(&ObjectRef) -> Vec<Requirer> + Sync),
+    /// Watches, if there are any: they spare reads.
+    pub sight: Option<&'a dyn Sight>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What became of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    /// It is not there any more.
+    Gone,
+    /// It would be deleted (only where nothing is done).
+    WouldGo,
+    /// It stays, and why.
+    Stays(String),
+    /// It stays because others require it. With the uid if this policy created it.
+    Required(Vec<Requirer>, Option<String>),
+    /// It is on its way out: finalizers, and since when.
+    Ending {
+        /// What it waits for.
+        finalizers: Vec<String>,
+        /// Since when.
+        since: String,
+    },
+    /// It could not be deleted, and why.
+    Failed(String),
+}
+impl Fate {
+    /// Is there anything left to wait for?
+    pub fn is_over(&self) -> bool {
+        matches!(self, Fate::Gone | Fate::Stays(_) | Fate::Required(..))
+    }
+}
+
+/// Sweeps, in order of rank. Returns what became of each.
+pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate, Fate)> {
+    let mut fates: Vec<(Candidate, Fate)> = Vec::with_capacity(candidates.len());
+    let mut blocked = false;
+    for turn in 0..=2 {
+        let now: Vec<&Candidate> = candidates.iter().filter(|c| rank(&c.object) == turn).collect();
+        if blocked {
+            let waits = || Fate::Failed("it waits until the objects before it are gone".into());
+            fates.extend(now.into_iter().map(|c| (c.clone(), waits())));
+            continue;
+        }
+        let mut done: Vec<(Candidate, Fate)> = Vec::with_capacity(now.len());
+        for few in now.chunks(AT_ONCE) {
+            let mut calls = Vec::with_capacity(few.len());
+            for candidate in few {
+                calls.push(one(broom, candidate));
+            }
+            let ended = join_all(calls).await;
+            done.extend(few.iter().map(|candidate| (*candidate).clone()).zip(ended));
+        }
+        blocked = !broom.dry_run && done.iter().any(|(_, fate)| !fate.is_over());
+        fates.extend(done);
+    }
+    fates
+}
+
+async fn one(broom: Broom<'_>, candidate: &Candidate) -> Fate {
+    let object = &candidate.object;
+    let (namespace, name) = (object.metadata.namespace.as_str(), object.metadata.name.as_str());
+    let mapping = match broom.kinds.find(&object.api_version, &object.kind).await {
+        Ok(Some(mapping)) => mapping,
+        // The kind is gone, and with it every object of it.
+        Ok(None) => return Fate::Gone,
+        Err(trouble) => return Fate::Failed(format!("its kind cannot be looked up: {trouble}")),
+    };
+    if let Some(fate) = from_watch(broom, candidate, &mapping).await {
+        return fate;
+    }
+    let live = match broom.objects.get(&mapping, namespace, name).await {
+        Ok(live) => live,
+        Err(trouble) => return Fate::Failed(trouble.to_string()),
+    };
+    match decide(broom.prune, candidate, broom.ledger, live.as_ref(), broom.like_upstream) {
+        Verdict::Gone => Fate::Gone,
+        Verdict::Keep(kept) => Fate::Stays(kept.why().into()),
+        Verdict::Ending => live.as_ref().map_or(Fate::Gone, ending),
+        Verdict::Delete(uid) => {
+            let requirers = if broom.like_upstream { Vec::new() } else { (broom.requiring)(object) };
+            if !requirers.is_empty() {
+                return Fate::Required(requirers, candidate.created.then_some(uid));
+            }
+            if broom.dry_run {
+                return Fate::WouldGo;
+            }
+            match broom.objects.delete(&mapping, (namespace, name), Some(&uid)).await {
+                Ok(Deleted::Gone) => Fate::Gone,
+                Ok(Deleted::Ending(left)) => {
+                    let fate = ending(&left);
+                    // Removed in the same breath: one look tells.
+                    match broom.objects.get(&mapping, namespace, name).await {
+                        Ok(None) => Fate::Gone,
+                        _ => fate,
+                    }
+                }
+                Err(trouble) => Fate::Failed(trouble.to_string()),
+            }
+        }
+    }
+}
+/// What a watch shows is enough for one thing: deleting exactly the version that was judged. The API server compares; if anything
+/// changed since, or the watch is late, nothing happens here and the object itself is read.
+async fn from_watch(broom: Broom<'_>, candidate: &Candidate, mapping: &Mapping) -> Option<Fate> {
+    let sight = broom.sight.filter(|_| !broom.dry_run)?;
+    let (namespace, name) = (&candidate.object.metadata.namespace, &candidate.object.metadata.name);
+    let live = sight.get(mapping, namespace, name).await.ok()??;
+    let version = live["metadata"]["resourceVersion"].as_str()?;
+    let Verdict::Delete(uid) = decide(broom.prune, candidate, broom.ledger, Some(&live), broom.like_upstream) else {
+        return None;
+    };
+    if !broom.like_upstream && !(broom.requiring)(&candidate.object).is_empty() {
+        return None;
+    }
+    match broom.objects.delete_version(mapping, (namespace, name), &uid, version).await {
+        Ok(Deleted::Gone) => Some(Fate::Gone),
+        _ => None,
+    }
+}
+fn ending(live: &Value) -> Fate {
+    let finalizers = live["metadata"]["finalizers"].as_array().into_iter().flatten();
+    Fate::Ending {
+        finalizers: finalizers.filter_map(|f| f.as_str().map(str::to_owned)).collect(),
+        since: live["metadata"]["deletionTimestamp"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// What is left, for the status: which objects, and what each waits for.
+pub fn describe(fates: &[(Candidate, Fate)]) -> String {
+    let left = fates.iter().filter(|(_, fate)| !fate.is_over());
+    let texts: Vec<String> = left
+        .map(|(candidate, fate)| {
+            let why = match fate {
+                Fate::Ending { finalizers, since } if finalizers.is_empty() => format!("in progress since {since}"),
+                Fate::Ending { finalizers, since } => {
+                    format!("in progress since {since}, waiting for finalizers [{}]", finalizers.join(", "))
+                }
+                Fate::Failed(why) => why.clone(),
+                _ => String::new(),
+            };
+            format!("{} ({why})", candidate.object.describe())
+        })
+        .collect();
+    format!("Failed to delete objects: {}", texts.join(", "))
+}

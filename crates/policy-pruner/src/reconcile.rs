@@ -1,0 +1,536 @@
+//! One pass over one policy: a table of contents.
+use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus, Prune, RelatedObject};
+use crate::cluster::kinds::Mapping;
+use crate::cluster::sight::Sight;
+use crate::cluster::wire::Trouble;
+use crate::deletion;
+use crate::desk::{Desk, has_finalizer};
+use crate::dialect::Dialect;
+use crate::encryption::Keys;
+use crate::evaluate::act::{self, Doing, Read};
+use crate::evaluate::templates::{self, refused};
+use crate::evaluate::{Evaluated, Ground, TemplateResult};
+use crate::memory::{Due, Fingerprint, Memory, come_back, due, follows, patience};
+use crate::message::{self, Verdict};
+use crate::names::{self, MANAGER, reason};
+use crate::prune::decide::{self, candidates};
+use crate::prune::ledger::Ledger;
+use crate::standing;
+use common::runtime::next::Next;
+use common::runtime::object::{Key, Version};
+use std::time::Duration;
+use tracing::{debug, info, warn};
+
+/// A kind that is not there is looked for again this often.
+const KIND_LOOK: Duration = Duration::from_secs(10);
+/// When nothing else changed, `lastEvaluated` of a followed policy is written this often at most.
+const COALESCED: Duration = Duration::from_secs(30);
+/// After a lost race for the policy itself.
+const RACE: Duration = Duration::from_millis(500);
+
+/// One pass.
+pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next {
+    let memory = desk.memories.of(key);
+    let mut memory = memory.lock().await;
+    if desk.memories.take_dirt(key) {
+        memory.dirty = true;
+    }
+    let deleting = policy.metadata.deletion_timestamp.is_some();
+    let annotations = policy.metadata.annotations.as_ref();
+    if deleting || annotations.is_some_and(|a| a.contains_key(names::UNINSTALLING)) {
+        let since = Version::parse(policy.metadata.resource_version.as_deref().unwrap_or("0"));
+        match desk.surroundings.leaving(since).await {
+            Ok(true) => return deletion::let_go(desk, key, policy).await,
+            Ok(false) => {}
+            Err(trouble) => return Next::Retry(trouble.to_string()),
+        }
+    }
+    let dialect = desk.surroundings.dialect().await;
+    if deleting {
+        return deletion::delete(desk, key, policy, &mut memory, dialect).await;
+    }
+    match manage_finalizer(desk, key, policy).await {
+        Ok(None) => evaluate(desk, key, policy, &mut memory, dialect).await,
+        Ok(Some(changed)) => evaluate(desk, key, &changed, &mut memory, dialect).await,
+        // Somebody changed the policy meanwhile: the change brings another pass.
+        Err(trouble) if matches!(trouble.code, 404 | 409 | 422) => Next::Again(RACE),
+        Err(trouble) => Next::Retry(trouble.to_string()),
+    }
+}
+
+/// Our finalizer is on exactly the policies that prune.
+async fn manage_finalizer(
+    desk: &Desk,
+    key: &Key,
+    policy: &ConfigurationPolicy,
+) -> Result<Option<ConfigurationPolicy>, Trouble> {
+    match (policy.spec.prune(), has_finalizer(policy)) {
+        (Prune::None, true) => {
+            desk.ledgers.close(key).await?;
+            desk.remove_finalizer(policy).await?;
+            Ok(None)
+        }
+        (Prune::IfCreated | Prune::All, false) => desk.add_finalizer(policy).await.map(Some),
+        _ => Ok(None),
+    }
+}
+
+async fn evaluate(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: &mut Memory, dialect: Dialect) -> Next {
+    match due(policy, memory, desk.clock.wall()) {
+        Due::Now => {}
+        Due::In(wait) => return Next::Again(wait),
+        Due::Not => return Next::Done,
+    }
+    let began = desk.clock.boot();
+    if let Some(last) = memory.began {
+        let passed = began.since(last);
+        if passed < desk.settings.backoff {
+            return Next::Again(desk.settings.backoff.saturating_sub(passed));
+        }
+    }
+    memory.began = Some(began);
+    memory.dirty = false;
+    let generation = policy.metadata.generation.unwrap_or_default();
+    if memory.generation != generation {
+        memory.generation = generation;
+        memory.results.clear();
+        memory.told_held = false;
+    }
+    let follow = follows(policy);
+    let sight = desk.sight(key, follow);
+    let outcome = Pass { desk, key, policy, dialect, sight: &*sight, follow }.run(memory).await;
+    sight.finish();
+    memory.evaluated = Some(Fingerprint::of(policy));
+    let state = match &outcome {
+        Ok(done) => done.state.clone(),
+        Err(_) => policy.status.as_ref().map(|s| s.compliant.clone()).unwrap_or_default(),
+    };
+    if let Some(metrics) = &desk.metrics {
+        metrics.evaluated(key, &policy.spec.severity, &state, desk.clock.boot().since(began));
+    }
+    let (retry, kind_missing) = match outcome {
+        Ok(done) => (done.retry, done.kind_missing),
+        // The policy is gone, or another one of its name is there.
+        Err(trouble) if matches!(trouble.code, 404 | 422) => return Next::Again(RACE),
+        Err(trouble) => {
+            warn!(%trouble, "evaluation");
+            if let Some(metrics) = &desk.metrics {
+                metrics.system_error(key, parent(policy), "status-update-failed");
+            }
+            (true, false)
+        }
+    };
+    memory.unfinished = retry;
+    if retry {
+        memory.streak = memory.streak.saturating_add(1);
+        let wait = patience(desk.settings.backoff, memory.streak);
+        return Next::Again(if kind_missing { wait.min(KIND_LOOK.max(desk.settings.backoff)) } else { wait });
+    }
+    memory.streak = 0;
+    match come_back(policy, &state) {
+        None => Next::Done,
+        Some(wait) => {
+            desk.unfollow(key);
+            Next::Again(wait)
+        }
+    }
+}
+
+fn parent(policy: &ConfigurationPolicy) -> &str {
+    policy.metadata.owner_references.iter().flatten().next().map_or("", |owner| owner.name.as_str())
+}
+
+/// What a pass came to.
+struct Done {
+    state: String,
+    retry: bool,
+    kind_missing: bool,
+}
+
+struct Pass<'a> {
+    desk: &'a Desk,
+    key: &'a Key,
+    policy: &'a ConfigurationPolicy,
+    dialect: Dialect,
+    sight: &'a dyn Sight,
+    follow: bool,
+}
+
+/// The ledger in this pass.
+#[derive(Default)]
+struct Books {
+    ledger: Option<Ledger>,
+    changed: bool,
+    /// Nothing may be pruned, and why.
+    doubt: Option<String>,
+    /// Nothing may be created, and why.
+    refusal: Option<String>,
+}
+
+impl Pass<'_> {
+    fn ground(&self) -> Ground<'_> {
+        Ground {
+            objects: &self.desk.objects,
+            kinds: &self.desk.kinds,
+            sight: self.sight,
+            spaces: &*self.desk.spaces,
+            take_terminating: self.desk.settings.take_terminating,
+            dialect: self.dialect,
+            clock: &self.desk.clock,
+            policy: self.policy,
+            key: self.key,
+        }
+    }
+    fn before(&self) -> PolicyStatus {
+        self.policy.status.clone().unwrap_or_default()
+    }
+
+    async fn run(&self, memory: &mut Memory) -> Result<Done, Trouble> {
+        let spec = &self.policy.spec;
+        if spec.object_templates.is_none() && spec.object_templates_raw.is_none() {
+            let text = "spec must have one of object-templates and object-templates-raw";
+            return self.whole(&refused(reason::INVALID, text), false).await;
+        }
+        let plain = templates::disabled(self.policy);
+        if !plain && templates::has_hub_templates(self.policy) {
+            let text = "the governance-standalone-hub-templating addon must be enabled to resolve hub templates on the managed cluster";
+            return self.whole(&refused(reason::HUB_TEMPLATE, text), false).await;
+        }
+        let keys = if !plain && templates::is_encrypted(self.policy) {
+            match self.keys().await {
+                Ok(keys) => Some(keys),
+                Err((text, retry)) => return self.whole(&refused(reason::ENCRYPTION, text), retry).await,
+            }
+        } else {
+            None
+        };
+        let ready = match templates::ready(self.policy, keys.as_ref()) {
+            Ok(ready) => ready,
+            Err(verdict) => {
+                self.count_user_error("invalid-template");
+                return self.whole(&verdict, false).await;
+            }
+        };
+        let count = ready.len();
+        let looked = act::read(self.ground(), ready).await;
+        let mut books = self.open_books(&looked).await;
+        let manager = books.ledger.as_ref().map_or_else(|| MANAGER.to_owned(), Ledger::manager);
+        let creates = books.refusal.clone().map_or(Ok(()), Err);
+        let doing = Doing { manager: &manager, creates, metrics: self.desk.metrics.as_deref() };
+        let mut evaluated = act::act(self.ground(), &looked, &doing, &mut memory.results).await;
+        evaluated.doubts.extend(books.doubt.clone());
+        evaluated.retry |= books.refusal.is_some();
+        if evaluated.kind_missing {
+            self.count_user_error("no-object-CRD");
+        }
+        self.recover(&mut evaluated, &mut books).await;
+        self.conclude(memory, count, evaluated, books).await
+    }
+    fn count_user_error(&self, kind: &str) {
+        if let Some(metrics) = &self.desk.metrics {
+            metrics.user_error(self.key, parent(self.policy), kind);
+        }
+    }
+
+    /// Something concerns the policy as a whole: objects are neither looked at nor pruned.
+    async fn whole(&self, verdict: &Verdict, retry: bool) -> Result<Done, Trouble> {
+        let mut status = self.before();
+        let now = self.desk.clock.wall();
+        let news = standing::note_whole(&mut status, &self.policy.spec, verdict, now);
+        if news {
+            let mut shown = status.clone();
+            shown.compliant = standing::NON_COMPLIANT.into();
+            self.desk.reporter.info(self.policy, &shown, !verdict.compliant, self.dialect);
+        }
+        let state = self.finish(status, news).await?;
+        Ok(Done { state, retry, kind_missing: false })
+    }
+
+    async fn keys(&self) -> Result<Keys, (String, bool)> {
+        let secrets = Mapping::known("", "v1", "Secret", "secrets", true);
+        let found = self.sight.get(&secrets, &self.key.namespace, names::ENCRYPTION_SECRET).await;
+        let secret = match found {
+            Ok(Some(secret)) => secret,
+            Ok(None) => {
+                let text = format!(
+                    "failed to get the encryption key from Secret {}/{}: secrets {:?} not found",
+                    self.key.namespace,
+                    names::ENCRYPTION_SECRET,
+                    names::ENCRYPTION_SECRET
+                );
+                return Err((text, !self.follow));
+            }
+            Err(trouble) => {
+                let text = format!(
+                    "failed to get the encryption key from Secret {}/{}: {trouble}",
+                    self.key.namespace,
+                    names::ENCRYPTION_SECRET
+                );
+                return Err((text, true));
+            }
+        };
+        let vector = self.policy.metadata.annotations.as_ref().and_then(|a| a.get(names::ENCRYPTION_IV));
+        Keys::read(&secret, vector.map_or("", String::as_str)).map_err(|text| (text, false))
+    }
+
+    /// Everything that will be created is written down first.
+    async fn open_books(&self, reads: &[Read]) -> Books {
+        let mut books = Books::default();
+        let spec = &self.policy.spec;
+        if spec.prune() == Prune::None {
+            return books;
+        }
+        let uid = self.policy.metadata.uid.as_deref().unwrap_or_default();
+        let known = match self.desk.ledgers.get(self.key).await {
+            Ok(known) => known,
+            Err(trouble) => {
+                let text = format!("the ledger cannot be read: {trouble}");
+                return Books { doubt: Some(text.clone()), refusal: Some(text), ..books };
+            }
+        };
+        let mut ledger = match known {
+            Some(ledger) if ledger.uid != uid => {
+                let text = "the ledger belongs to a former policy of this name: it is rebuilt first".to_owned();
+                books.doubt = Some(text.clone());
+                match self.rebuild(ledger, uid).await {
+                    Ok(ledger) => ledger,
+                    Err(trouble) => {
+                        let refusal = Some(format!("{text}: {trouble}"));
+                        return Books { refusal, ..books };
+                    }
+                }
+            }
+            Some(ledger) => ledger,
+            None => self.desk.ledgers.begin(self.key, uid),
+        };
+        let mut needed = books.doubt.is_some();
+        if spec.enforces() {
+            for object in reads.iter().flat_map(Read::creations) {
+                needed |= !ledger.find(&object).is_some_and(|entry| entry.created);
+                ledger.put(&object, true, "");
+            }
+            if spec.prune() == Prune::All {
+                for object in reads.iter().flat_map(Read::managed) {
+                    needed |= ledger.find(&object).is_none();
+                    ledger.put(&object, false, "");
+                }
+            }
+        }
+        if needed && let Err(trouble) = self.desk.ledgers.save(self.key, &ledger).await {
+            books.refusal = Some(format!("the ledger cannot be written: {trouble}"));
+            books.doubt.get_or_insert_with(|| "the ledger cannot be written".into());
+            return books;
+        }
+        books.ledger = Some(ledger);
+        books
+    }
+    /// The policy came back under another uid: only what ledger and mark agree on stays on the books.
+    async fn rebuild(&self, mut ledger: Ledger, uid: &str) -> Result<Ledger, Trouble> {
+        info!("the ledger is rebuilt for a policy with another uid");
+        let mut kept = Vec::new();
+        for entry in std::mem::take(&mut ledger.entries) {
+            let object = &entry.object;
+            let Some(mapping) = self.desk.kinds.find(&object.api_version, &object.kind).await? else { continue };
+            let live = self.desk.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?;
+            let Some(live) = live else { continue };
+            let now = live["metadata"]["uid"].as_str().unwrap_or_default();
+            let ours = (!entry.uid.is_empty() && entry.uid == now) || ledger.marks(&live);
+            if entry.created && ours {
+                kept.push(crate::prune::ledger::Entry { uid: now.to_owned(), ..entry });
+            }
+        }
+        ledger.entries = kept;
+        uid.clone_into(&mut ledger.uid);
+        Ok(ledger)
+    }
+
+    /// What the status does not know of who created an object, the ledger may.
+    async fn recover(&self, evaluated: &mut Evaluated, books: &mut Books) {
+        let Some(ledger) = books.ledger.as_mut() else { return };
+        let before = self.before();
+        for (object, uid) in &evaluated.created {
+            ledger.put(object, true, uid);
+        }
+        let fresh = evaluated.fresh.clone();
+        for entry in &mut evaluated.related {
+            let Some(properties) = &mut entry.properties else { continue };
+            if properties.created_by_policy != Some(false) || fresh.contains(&properties.uid) {
+                continue;
+            }
+            let known = before.related_objects.iter().find(|r| r.object.same(&entry.object));
+            let known = known.and_then(|r| r.properties.as_ref());
+            if known.is_some_and(|p| p.created_by_policy == Some(true) && p.uid == properties.uid) {
+                continue;
+            }
+            let told = match decide::created(ledger, &entry.object, &properties.uid, None) {
+                Some(told) => Some(told),
+                None => match self.live(&entry.object).await {
+                    Ok(live) => {
+                        let uid = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                        let told = decide::created(ledger, &entry.object, &uid, Some(&live));
+                        if told == Some(true) {
+                            properties.uid.clone_from(&uid);
+                        } else if ledger.find(&entry.object).is_some() {
+                            // Disproved: somebody else made what is there now.
+                            ledger.remove(&entry.object);
+                            if self.policy.spec.prune() == Prune::All {
+                                ledger.put(&entry.object, false, "");
+                            }
+                            books.changed = true;
+                        }
+                        told
+                    }
+                    Err(trouble) => {
+                        evaluated.doubts.push(format!("ownership cannot be verified: {trouble}"));
+                        evaluated.retry = true;
+                        None
+                    }
+                },
+            };
+            if told == Some(true) {
+                properties.created_by_policy = Some(true);
+            }
+        }
+    }
+    async fn live(&self, object: &ObjectRef) -> Result<serde_json::Value, Trouble> {
+        let mapping = self.desk.kinds.find(&object.api_version, &object.kind).await?;
+        let Some(mapping) = mapping else { return Ok(serde_json::Value::Null) };
+        let live = self.desk.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?;
+        Ok(live.unwrap_or_default())
+    }
+
+    /// Conditions, pruning, status.
+    async fn conclude(
+        &self,
+        memory: &mut Memory,
+        count: usize,
+        mut evaluated: Evaluated,
+        books: Books,
+    ) -> Result<Done, Trouble> {
+        let spec = &self.policy.spec;
+        let mut status = self.before();
+        status.compliancy_details.truncate(count);
+        let mut news = false;
+        if count == 0 {
+            let text = format!("{} contains no object templates to check, and thus has no violations", self.key.name);
+            let verdict = Verdict { compliant: true, reason: reason::NO_TEMPLATES.into(), message: text };
+            news = standing::note_whole(&mut status, spec, &verdict, self.desk.clock.wall());
+            if news {
+                let mut shown = status.clone();
+                shown.compliant = standing::COMPLIANT.into();
+                self.desk.reporter.info(self.policy, &shown, false, self.dialect);
+            }
+        }
+        news |= self.batches(&mut status, &evaluated.templates).await?;
+        let old = std::mem::take(&mut status.related_objects);
+        let related = std::mem::take(&mut evaluated.related);
+        status.related_objects = standing::settle_related(related, &old, &evaluated.fresh);
+        let left = self.prune(memory, &old, &status.related_objects, &evaluated, books).await?;
+        let state = self.finish(status, news).await?;
+        let Evaluated { retry, kind_missing, .. } = evaluated;
+        Ok(Done { state, retry: retry || left, kind_missing })
+    }
+
+    /// Notes what templates came to. States they went through are written before the last one, all templates together.
+    async fn batches(&self, status: &mut PolicyStatus, templates: &[TemplateResult]) -> Result<bool, Trouble> {
+        let spec = &self.policy.spec;
+        let now = self.desk.clock.wall();
+        let mut all: Vec<(usize, Vec<Verdict>)> = Vec::with_capacity(templates.len());
+        for template in templates {
+            let batches = message::batches(&template.outcomes);
+            let verdicts: Vec<Verdict> = batches.iter().map(|b| message::verdict(&template.resource, b)).collect();
+            let Some(last) = verdicts.last() else { continue };
+            if verdicts.len() > 1 && !last.compliant {
+                // Failing the same way again is no news, and must not flap.
+                let mut trial = status.clone();
+                if !standing::note(&mut trial, spec, template.index, last, now) {
+                    continue;
+                }
+            }
+            all.push((template.index, verdicts));
+        }
+        let rounds = all.iter().map(|(_, verdicts)| verdicts.len()).max().unwrap_or(0);
+        let created = all.iter().all(|(_, v)| v.last().is_some_and(|v| v.compliant));
+        let mut news = false;
+        for round in 0..rounds {
+            let mut told = false;
+            for (index, verdicts) in &all {
+                // Whoever has less to tell joins late.
+                let late = rounds - verdicts.len();
+                let Some(verdict) = round.checked_sub(late).and_then(|at| verdicts.get(at)) else { continue };
+                told |= standing::note(status, spec, *index, verdict, now);
+            }
+            news |= told;
+            if told && round + 1 < rounds {
+                let closing = standing::close(self.policy, status.clone(), true, self.dialect, now);
+                let stored = self.desk.reporter.write(self.policy, &closing, self.dialect, created).await?;
+                self.desk.stored(&stored);
+                *status = closing.status;
+            }
+        }
+        Ok(news)
+    }
+
+    /// Prunes what dropped out of the policy. True if something is left to do.
+    async fn prune(
+        &self,
+        memory: &mut Memory,
+        old: &[RelatedObject],
+        new: &[RelatedObject],
+        evaluated: &Evaluated,
+        mut books: Books,
+    ) -> Result<bool, Trouble> {
+        let spec = &self.policy.spec;
+        if spec.prune() == Prune::None {
+            return Ok(false);
+        }
+        let mut still: Vec<_> = new.iter().map(|entry| entry.object.clone()).collect();
+        still.extend(evaluated.managed.iter().cloned());
+        let victims = candidates(spec, old, books.ledger.as_ref(), &still);
+        let mut left = false;
+        if spec.enforces() && !victims.is_empty() {
+            if evaluated.doubts.is_empty() {
+                let fates = deletion::clean(self.desk, self.key, self.policy, books.ledger.as_ref(), &victims).await;
+                deletion::hand_over(self.desk, &fates).await?;
+                deletion::tell_kept(self.desk, self.policy, &fates);
+                left = fates.iter().any(|(_, fate)| !fate.is_over());
+                let before = books.ledger.clone();
+                deletion::settle_ledger(&mut books.ledger, &fates);
+                books.changed |= before != books.ledger;
+            } else {
+                debug!(doubts = ?evaluated.doubts, "nothing is pruned");
+                if !memory.told_held {
+                    memory.told_held = true;
+                    let doubt = evaluated.doubts.first().map_or("", String::as_str);
+                    let note = format!("Nothing is pruned while it is in doubt which objects are meant: {doubt}");
+                    self.desk.reporter.note(self.policy, true, "PruneHeld", "Prune", &note);
+                }
+            }
+        }
+        if books.changed
+            && let Some(ledger) = &books.ledger
+        {
+            self.desk.ledgers.save(self.key, ledger).await?;
+        }
+        Ok(left)
+    }
+
+    /// Writes the status if there is anything new in it.
+    async fn finish(&self, status: PolicyStatus, news: bool) -> Result<String, Trouble> {
+        let now = self.desk.clock.wall();
+        let before = self.before();
+        let closing = standing::close(self.policy, status, news, self.dialect, now);
+        let state = closing.status.compliant.clone();
+        if self.follow && !closing.tell && standing::alike(&closing.status, &before) {
+            let last = before.last_evaluated.parse::<jiff::Timestamp>();
+            let age = last.ok().and_then(|last| Duration::try_from(now.duration_since(last)).ok());
+            if age.is_some_and(|age| age < COALESCED) {
+                return Ok(state);
+            }
+        }
+        let confirmed = standing::confirms(&before, &closing.status);
+        let stored = self.desk.reporter.write(self.policy, &closing, self.dialect, confirmed).await?;
+        self.desk.stored(&stored);
+        Ok(state)
+    }
+}

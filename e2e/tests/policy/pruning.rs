@@ -1,0 +1,374 @@
+//! What becomes of a policy's objects: three behaviours, two actions, twelve situations, each with its end.
+use crate::stage::{PATIENCE, Stage};
+use crate::{seen, tell};
+use e2e::{ControllerProcess, Error, Result, Seen, until};
+use futures::{StreamExt, stream};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+const BEHAVIOURS: [&str; 3] = ["None", "DeleteIfCreated", "DeleteAll"];
+const ACTIONS: [&str; 2] = ["inform", "enforce"];
+const AT_ONCE: usize = 6;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Situation {
+    Created,
+    ExistedBefore,
+    RecreatedByAnother,
+    EditedOut,
+    SelectorNoLongerMatches,
+    KindVanished,
+    ApiErrorDuringEvaluation,
+    StatusWiped,
+    RestoredWithNewUid,
+    FinalizerStripped,
+    ForeignFinalizer,
+    RequiredByAnother,
+}
+use Situation::{
+    ApiErrorDuringEvaluation, Created, EditedOut, ExistedBefore, FinalizerStripped, ForeignFinalizer, KindVanished,
+    RecreatedByAnother, RequiredByAnother, RestoredWithNewUid, SelectorNoLongerMatches, StatusWiped,
+};
+const SITUATIONS: [Situation; 12] = [
+    Created,
+    ExistedBefore,
+    RecreatedByAnother,
+    EditedOut,
+    SelectorNoLongerMatches,
+    KindVanished,
+    ApiErrorDuringEvaluation,
+    StatusWiped,
+    RestoredWithNewUid,
+    FinalizerStripped,
+    ForeignFinalizer,
+    RequiredByAnother,
+];
+
+/// Is the child gone in the end? The table of docs/policy-pruner.md.
+fn goes(situation: Situation, behaviour: &str, action: &str, like_upstream: bool) -> bool {
+    let prunes = action == "enforce" && behaviour != "None";
+    match situation {
+        KindVanished => true,
+        FinalizerStripped => false,
+        RequiredByAnother => prunes && like_upstream,
+        ExistedBefore | RecreatedByAnother => prunes && behaviour == "DeleteAll",
+        _ => prunes,
+    }
+}
+
+#[tokio::test]
+async fn objects_go_or_stay_as_the_matrix_says() {
+    tell("objects_go_or_stay_as_the_matrix_says", matrix("prune", false)).await;
+}
+
+#[tokio::test]
+async fn objects_go_or_stay_as_the_peer_has_it_on_request() {
+    tell("objects_go_or_stay_as_the_peer_has_it_on_request", matrix("prune-peer", true)).await;
+}
+
+async fn matrix(name: &str, like_upstream: bool) -> Result<()> {
+    let stage = Stage::set(name).await?;
+    let flag = format!("--prune-like-upstream={like_upstream}");
+    let controller = Mutex::new(stage.start_with(&[&flag]).await?);
+    let mut rows = Vec::new();
+    for situation in SITUATIONS {
+        for behaviour in BEHAVIOURS {
+            for action in ACTIONS {
+                rows.push((situation, behaviour, action));
+            }
+        }
+    }
+    let (count, stage_ref, controller_ref) = (rows.len(), &stage, &controller);
+    let failures: Vec<String> = stream::iter(rows.into_iter().enumerate())
+        .map(|(n, (situation, behaviour, action))| async move {
+            let (stage, controller, name) = (stage_ref, controller_ref, format!("r{n:02}"));
+            let row = Row { stage, controller, name, situation, behaviour, action, like_upstream };
+            row.play().await.err().map(|error| format!("{situation:?}, {behaviour}, {action}: {error}"))
+        })
+        .buffer_unordered(AT_ONCE)
+        .filter_map(|failed| async move { failed })
+        .collect()
+        .await;
+    controller.lock().await.must_run()?;
+    if !failures.is_empty() {
+        return Err(Error::other(format!("{} of {count} rows failed:\n{}", failures.len(), failures.join("\n\n"))));
+    }
+    seen(&format!("{count} rows of the pruning matrix, like upstream: {like_upstream}"));
+    stage.clear().await
+}
+
+struct Row<'a> {
+    stage: &'a Stage,
+    controller: &'a Mutex<ControllerProcess>,
+    name: String,
+    situation: Situation,
+    behaviour: &'static str,
+    action: &'static str,
+    like_upstream: bool,
+}
+
+impl Row<'_> {
+    /// In most rows the namespace of the test; its own where a selector is to lose it.
+    fn namespace(&self) -> String {
+        match self.situation {
+            SelectorNoLongerMatches => format!("{}-{}", self.stage.namespace(), self.name),
+            _ => self.stage.namespace().to_owned(),
+        }
+    }
+    fn kind(&self) -> (String, String) {
+        match self.situation {
+            KindVanished => (format!("{}/v1", self.group()), "Fleeting".into()),
+            _ => ("test.custody.dev/v1".into(), "Thing".into()),
+        }
+    }
+    fn group(&self) -> String {
+        format!("{}.{}.custody.dev", self.name, self.stage.namespace())
+    }
+    fn child(&self) -> Value {
+        let (api_version, kind) = self.kind();
+        let metadata = json!({"name": self.name, "namespace": self.namespace()});
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"a": 1}})
+    }
+    fn spec(&self, action: &str) -> Value {
+        let mut definition = self.child();
+        if self.situation == SelectorNoLongerMatches {
+            definition["metadata"] = json!({"name": self.name});
+        }
+        // Not followed where somebody else must get there first.
+        let interval = if self.situation == RecreatedByAnother {
+            json!({"compliant": "1h", "noncompliant": "1s"})
+        } else {
+            json!({})
+        };
+        json!({
+            "remediationAction": action, "pruneObjectBehavior": self.behaviour, "evaluationInterval": interval,
+            "namespaceSelector": {"matchLabels": {"row": format!("{}-{}", self.stage.namespace(), self.name)}},
+            "object-templates": [{"complianceType": "musthave", "objectDefinition": definition}],
+        })
+    }
+    fn policy(&self) -> Value {
+        self.stage.policy(&self.name, &self.spec("enforce"))
+    }
+    async fn settled(&self, what: &str, state: &str) -> Result<()> {
+        self.stage
+            .wait(&self.name, what, |found| {
+                let found = found.ok_or("gone")?;
+                let same = found["status"]["lastEvaluatedGeneration"] == found["metadata"]["generation"];
+                if same && found["status"]["compliant"] == state { Ok(()) } else { Err("not yet".into()) }
+            })
+            .await?;
+        Ok(())
+    }
+    async fn edit(&self, spec: &Value) -> Result<()> {
+        self.stage.merge(&self.policy(), &json!({ "spec": spec })).await
+    }
+
+    async fn play(&self) -> Result<()> {
+        self.set().await?;
+        // Created, or found, under enforce; then the row's own action.
+        self.stage.create(&self.policy()).await?;
+        self.settled("to have its object", "Compliant").await?;
+        if self.action == "inform" {
+            self.edit(&json!({"remediationAction": "inform"})).await?;
+            self.settled("to only inform", "Compliant").await?;
+        }
+        self.happen().await?;
+        self.end().await
+    }
+
+    async fn set(&self) -> Result<()> {
+        let stage = self.stage;
+        match self.situation {
+            ExistedBefore => {
+                stage.create(&self.child()).await?;
+            }
+            SelectorNoLongerMatches => {
+                let label = format!("{}-{}", stage.namespace(), self.name);
+                let metadata = json!({"name": self.namespace(), "labels": {"row": label}});
+                stage.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})).await?;
+            }
+            KindVanished => {
+                let group = self.group();
+                let version = json!({"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}});
+                let spec = json!({"group": group, "scope": "Namespaced",
+                    "names": {"kind": "Fleeting", "plural": "fleetings", "singular": "fleeting"}, "versions": [version]});
+                stage
+                    .create(&json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                    "metadata": {"name": format!("fleetings.{group}")}, "spec": spec}))
+                    .await?;
+                self.grant(&group).await?;
+                stage.api(&format!("{group}/v1"), "Fleeting", stage.namespace()).await?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    async fn grant(&self, group: &str) -> Result<()> {
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": format!("e2e-{group}-{}", self.stage.namespace()), "labels": {"custody.dev/aggregate-to-policy-pruner": "true"}},
+            "rules": [{"apiGroups": [group], "resources": ["fleetings"], "verbs": ["get", "list", "watch", "create", "update", "delete"]}]});
+        self.stage.create(&role).await.map(drop)
+    }
+
+    async fn happen(&self) -> Result<()> {
+        let stage = self.stage;
+        match self.situation {
+            Created | ExistedBefore | KindVanished => {}
+            RecreatedByAnother => {
+                stage.delete(&self.child()).await?;
+                stage.create(&self.child()).await?;
+            }
+            EditedOut => {
+                self.edit_out(&[]).await?;
+                self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "after the edit")
+                    .await?;
+            }
+            SelectorNoLongerMatches => {
+                let namespace =
+                    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
+                stage.merge(&namespace, &json!({"metadata": {"labels": {"row": null}}})).await?;
+                self.settled("to have no namespace", "NonCompliant").await?;
+                self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "after the label")
+                    .await?;
+            }
+            ApiErrorDuringEvaluation => {
+                let broken = json!({"apiVersion": "nobody.dev/v1", "kind": "Nothing", "metadata": {"name": "x"}});
+                self.edit_out(&[json!({"complianceType": "musthave", "objectDefinition": broken})]).await?;
+                self.settled("to have an error", "NonCompliant").await?;
+                self.child_is(false, "in doubt").await?;
+                self.edit_out(&[]).await?;
+            }
+            StatusWiped => {
+                let wiped = json!([{"op": "replace", "path": "/status", "value": {}}]);
+                let patch = Patch::<()>::Json(serde_json::from_value(wiped).map_err(Error::other)?);
+                stage.policies().patch_status(&self.name, &PatchParams::default(), &patch).await?;
+                self.settled("to be evaluated again", "Compliant").await?;
+            }
+            RestoredWithNewUid | FinalizerStripped => {
+                self.vanish().await?;
+                self.child_is(false, "without its policy").await?;
+                if self.situation == RestoredWithNewUid {
+                    let restored = stage.policy(&self.name, &self.spec(self.action));
+                    stage.create(&restored).await?;
+                    self.settled("to be rebuilt", "Compliant").await?;
+                }
+            }
+            ForeignFinalizer => {
+                stage.merge(&self.child(), &json!({"metadata": {"finalizers": ["e2e.custody.dev/hold"]}})).await?;
+            }
+            RequiredByAnother => {
+                let mut spec = self.spec("enforce");
+                spec["pruneObjectBehavior"] = "None".into();
+                stage.create(&stage.policy(&format!("{}-other", self.name), &spec)).await?;
+                let other = format!("{}-other", self.name);
+                stage
+                    .wait(&other, "to require it", |found| {
+                        if found.is_some_and(|f| f["status"]["compliant"] == "Compliant") {
+                            Ok(())
+                        } else {
+                            Err("not yet".into())
+                        }
+                    })
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+    /// The policy asks for something else; with these templates beside.
+    async fn edit_out(&self, more: &[Value]) -> Result<()> {
+        let mut other = self.child();
+        other["metadata"]["name"] = format!("{}-other", self.name).into();
+        let mut templates = vec![json!({"complianceType": "mustnothave", "objectDefinition": other})];
+        templates.extend(more.iter().cloned());
+        self.edit(&json!({ "object-templates": templates })).await
+    }
+    /// The policy is gone before the controller hears of it: its finalizer is taken off while the controller is frozen.
+    async fn vanish(&self) -> Result<()> {
+        let mut controller = self.controller.lock().await;
+        controller.freeze()?;
+        let gone = async {
+            self.stage.merge(&self.policy(), &json!({"metadata": {"finalizers": null}})).await?;
+            self.stage.delete(&self.policy()).await?;
+            self.stage
+                .wait(&self.name, "to be gone", |found| if found.is_none() { Ok(()) } else { Err("there".into()) })
+                .await
+        };
+        let gone = gone.await;
+        controller.unfreeze()?;
+        gone.map(drop)
+    }
+
+    async fn end(&self) -> Result<()> {
+        let stage = self.stage;
+        let goes = goes(self.situation, self.behaviour, self.action, self.like_upstream);
+        if self.situation != FinalizerStripped {
+            if self.situation == KindVanished {
+                let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                    "metadata": {"name": format!("fleetings.{}", self.group())}});
+                stage.delete(&crd).await?;
+                until(&format!("{crd} to be gone"), PATIENCE, || async {
+                    Ok(stage.get(&crd).await?.map_or(Seen::Yes(()), |_| Seen::NotYet("still there".into())))
+                })
+                .await?;
+            }
+            stage.delete(&self.policy()).await?;
+            if self.situation == ForeignFinalizer && goes {
+                stage
+                    .wait(&self.name, "to say what it waits for", |found| {
+                        let found = found.ok_or("gone too early")?;
+                        let text = found["status"]["compliancyDetails"][0]["conditions"][0]["message"]
+                            .as_str()
+                            .unwrap_or_default();
+                        let told = text.starts_with("Failed to delete objects: ")
+                            && text.contains("e2e.custody.dev/hold")
+                            && text.contains("in progress since");
+                        if told && found["status"]["compliant"] == "Terminating" {
+                            Ok(())
+                        } else {
+                            Err(text.to_owned())
+                        }
+                    })
+                    .await?;
+                stage.merge(&self.child(), &json!({"metadata": {"finalizers": null}})).await?;
+            }
+            stage
+                .wait(
+                    &self.name,
+                    "to be gone",
+                    |found| if found.is_none() { Ok(()) } else { Err("still there".into()) },
+                )
+                .await?;
+        }
+        if self.situation != KindVanished {
+            self.child_is(goes, "in the end").await?;
+        }
+        self.tidy().await
+    }
+    async fn child_is(&self, gone: bool, when: &str) -> Result<()> {
+        if gone {
+            return until(&format!("{} to be gone {when}", self.name), PATIENCE, || async {
+                Ok(self.stage.get(&self.child()).await?.map_or(Seen::Yes(()), |found| Seen::NotYet(found.to_string())))
+            })
+            .await;
+        }
+        match self.stage.get(&self.child()).await? {
+            Some(child) if child["metadata"]["deletionTimestamp"].is_null() => Ok(()),
+            other => Err(Error::other(format!("{when}, the child should be there: {other:?}"))),
+        }
+    }
+    /// Nothing of the row may hold the namespace.
+    async fn tidy(&self) -> Result<()> {
+        let stage = self.stage;
+        stage.delete(&stage.policy(&format!("{}-other", self.name), &json!({}))).await?;
+        if self.situation == SelectorNoLongerMatches {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
+            stage.delete(&namespace).await?;
+        } else if self.situation != KindVanished && stage.get(&self.child()).await?.is_some() {
+            stage.merge(&self.child(), &json!({"metadata": {"finalizers": null}})).await.ok();
+            stage.delete(&self.child()).await?;
+        }
+        Ok(())
+    }
+}

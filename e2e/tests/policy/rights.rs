@@ -1,0 +1,186 @@
+//! What is asked for is what is granted, on the default base with one kind given by its user: nothing is denied, and nothing of the
+//! base is granted in vain.
+use crate::stage::{PATIENCE, Stage};
+use crate::tell;
+use e2e::audit::Request;
+use e2e::{AuditLog, ControllerProcess, Error, Result, Seen, binaries, manifests, until};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+#[tokio::test]
+async fn what_is_asked_for_is_what_is_granted() {
+    tell("what_is_asked_for_is_what_is_granted", rights()).await;
+}
+
+async fn rights() -> Result<()> {
+    // given a controller with the shipped rights, elected, as the pod of its Deployment
+    let stage = Stage::set("rights").await?;
+    let log = AuditLog::of(&stage.cluster)?;
+    let before = log.moment().await?;
+    let mut controller = stage
+        .launch("controller")?
+        .arg("--leader-elect=true")
+        .arg("--operator-namespace=custody-policy")
+        .env("OPERATOR_NAME", "policy-pruner")
+        .start()?;
+    controller.wait_ready(PATIENCE).await?;
+    // when a policy lives, is edited, meets a foreign hand in its ledger, and dies
+    live(&stage).await?;
+    blocked(&stage).await?;
+    for (name, interval) in [("sealed", json!({})), ("sealed-timed", json!({"compliant": "1s", "noncompliant": "1s"}))]
+    {
+        encrypted(&stage, name, &interval).await?;
+    }
+    // then nothing was denied
+    stop(&mut controller).await?;
+    let requests = log.requests(&stage.account.user(), before, log.moment().await?)?;
+    let denied: Vec<String> = requests.keys().filter(|r| r.code == 403).map(ToString::to_string).collect();
+    // Other suites share the account, and some of their cases ask for a right that is missing on purpose.
+    let denied: Vec<_> =
+        denied.into_iter().filter(|r| !r.contains("limitranges") && !r.contains("later.custody.dev")).collect();
+    assert!(denied.is_empty(), "{denied:?}");
+    // and everything that the base grants was used
+    let used: BTreeSet<(String, String)> = requests.keys().map(right).collect();
+    let unused: Vec<_> = granted(&stage).await?.into_iter().filter(|right| !used.contains(right)).collect();
+    assert!(unused.is_empty(), "granted and not used: {unused:?}");
+    stage.clear().await
+}
+async fn stop(controller: &mut ControllerProcess) -> Result<()> {
+    let ended = controller.stop(Duration::from_secs(40)).await?;
+    assert!(ended.success(), "{ended}\n{}", controller.log_tail(20));
+    Ok(())
+}
+fn right(request: &Request) -> (String, String) {
+    let slash = if request.subresource.is_empty() { "" } else { "/" };
+    let (plural, group) = request.resource.split_once('.').unwrap_or((&request.resource, ""));
+    let dot = if group.is_empty() { "" } else { "." };
+    (request.verb.clone(), format!("{plural}{slash}{}{dot}{group}", request.subresource))
+}
+/// Verb and resource of every rule of the base.
+async fn granted(stage: &Stage) -> Result<BTreeSet<(String, String)>> {
+    let objects = manifests::render(&stage.cluster, &binaries::root().join("deploy/policy-pruner")).await?;
+    let mut all = BTreeSet::new();
+    for role in objects.iter().filter(|o| o.types.as_ref().is_some_and(|t| t.kind.ends_with("Role"))) {
+        for rule in role.data["rules"].as_array().into_iter().flatten() {
+            let words = |field: &str| -> Vec<String> {
+                let list = rule[field].as_array().into_iter().flatten();
+                list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+            };
+            for group in words("apiGroups") {
+                for resource in words("resources") {
+                    for verb in words("verbs") {
+                        let dot = if group.is_empty() { "" } else { "." };
+                        all.insert((verb, format!("{resource}{dot}{group}")));
+                    }
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn thing(stage: &Stage, name: &str) -> Value {
+    let metadata = json!({"name": name, "namespace": stage.namespace()});
+    json!({"apiVersion": "test.custody.dev/v1", "kind": "Thing", "metadata": metadata, "spec": {"a": 1}})
+}
+fn spec(stage: &Stage, names: &[&str]) -> Value {
+    let templates: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"complianceType": "musthave", "objectDefinition": thing(stage, name)}))
+        .collect();
+    json!({"remediationAction": "enforce", "pruneObjectBehavior": "DeleteIfCreated", "object-templates": templates})
+}
+async fn compliant(stage: &Stage, name: &str) -> Result<()> {
+    let wanted = |found: Option<&Value>| match found {
+        Some(found)
+            if found["status"]["compliant"] == "Compliant"
+                && found["status"]["lastEvaluatedGeneration"] == found["metadata"]["generation"] =>
+        {
+            Ok(())
+        }
+        _ => Err("not compliant".to_owned()),
+    };
+    stage.wait(name, "compliant", wanted).await.map(drop)
+}
+async fn live(stage: &Stage) -> Result<()> {
+    let policy = stage.policy("life", &spec(stage, &["one"]));
+    stage.create(&policy).await?;
+    compliant(stage, "life").await?;
+    // The ledger grows, after somebody touched it: a conflict, and one read.
+    let ledgers = stage.api("v1", "ConfigMap", stage.namespace()).await?;
+    let labelled = kube::api::ListParams::default().labels("custody.dev/policy-ledger=true");
+    let ledger = ledgers.list(&labelled).await?.items.into_iter().next().ok_or_else(|| Error::other("no ledger"))?;
+    let name = ledger.metadata.name.unwrap_or_default();
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": stage.namespace()}});
+    stage.merge(&policy, &json!({"spec": spec(stage, &["one", "two"])})).await?;
+    compliant(stage, "life").await?;
+    // Somebody deletes the ledger: the policy is asked for, and writes it anew when it has something to write.
+    stage.delete(&map).await?;
+    stage.merge(&policy, &json!({"spec": spec(stage, &["one", "two", "three"])})).await?;
+    compliant(stage, "life").await?;
+    // An object somebody else holds on to is read, and waited for.
+    stage.merge(&thing(stage, "two"), &json!({"metadata": {"finalizers": ["e2e.custody.dev/hold"]}})).await?;
+    stage.delete(&policy).await?;
+    stage
+        .wait("life", "stuck", |found| {
+            let shown = found.map(|f| f["status"]["compliant"].clone()).unwrap_or_default();
+            if shown == "Terminating" { Ok(()) } else { Err("not yet".into()) }
+        })
+        .await?;
+    stage.merge(&thing(stage, "two"), &json!({"metadata": {"finalizers": null}})).await?;
+    stage.wait("life", "gone", |found| if found.is_none() { Ok(()) } else { Err("there".into()) }).await?;
+    for name in ["one", "two", "three"] {
+        assert!(stage.get(&thing(stage, name)).await?.is_none(), "{name}");
+    }
+    Ok(())
+}
+/// The name of its ledger, which is a hash of the policy's name.
+const BLOCKED: &str = "policy-ledger-6973dddd3ef9cb6a2932";
+/// Something else bears the name of a policy's ledger: nothing is created, and the message says what to move.
+async fn blocked(stage: &Stage) -> Result<()> {
+    let metadata = json!({"name": BLOCKED, "namespace": stage.namespace()});
+    let stranger = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    stage.create(&stranger).await?;
+    let policy = stage.policy("blocked", &spec(stage, &["behind"]));
+    stage.create(&policy).await?;
+    stage
+        .wait("blocked", "told", |found| {
+            let text = found.map(|f| f["status"]["compliancyDetails"][0]["conditions"][0]["message"].to_string());
+            if text.is_some_and(|t| t.contains("the ledger cannot be")) { Ok(()) } else { Err("not yet".into()) }
+        })
+        .await?;
+    assert!(stage.get(&thing(stage, "behind")).await?.is_none(), "nothing is created without a ledger");
+    stage.delete(&stranger).await?;
+    compliant(stage, "blocked").await?;
+    stage.delete(&policy).await?;
+    stage.wait("blocked", "gone", |found| if found.is_none() { Ok(()) } else { Err("there".into()) }).await.map(drop)
+}
+/// A policy with an encrypted value reads the one Secret that it may read; it cannot be decrypted, and says so.
+async fn encrypted(stage: &Stage, name: &str, interval: &Value) -> Result<()> {
+    let mut wanted = spec(stage, &["sealed"]);
+    wanted["pruneObjectBehavior"] = "None".into();
+    wanted["evaluationInterval"] = interval.clone();
+    wanted["object-templates"][0]["objectDefinition"]["spec"]["a"] = "$ocm_encrypted:AAAA".into();
+    let mut policy = stage.policy(name, &wanted);
+    policy["metadata"]["annotations"] =
+        json!({"policy.open-cluster-management.io/encryption-iv": "AAAAAAAAAAAAAAAAAAAAAA=="});
+    stage.create(&policy).await?;
+    let metadata = json!({"name": "policy-encryption-key", "namespace": stage.namespace()});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": "AAAAAAAAAAAAAAAAAAAAAA=="}});
+    if stage.get(&secret).await?.is_none() {
+        stage.create(&secret).await?;
+    }
+    stage
+        .wait(name, "told", |found| {
+            let text = found.map(|f| f["status"]["compliancyDetails"][0]["conditions"][0]["message"].to_string());
+            if text.is_some_and(|t| t.contains("decryption of")) { Ok(()) } else { Err("not yet".into()) }
+        })
+        .await?;
+    until("the sealed policy to go", PATIENCE, || async {
+        stage.delete(&policy).await?;
+        Ok(stage.policies().get_opt(name).await?.map_or(Seen::Yes(()), |_| Seen::NotYet("there".into())))
+    })
+    .await
+}
