@@ -1,5 +1,6 @@
 //! Keeps credentials from going before the servers that need them: a namespace that is deleted takes its Secrets first, and
-//! without them nothing in the cloud could be taken down. Elsewhere a Secret that somebody deletes goes at once.
+//! without them nothing in the cloud could be taken down. Elsewhere a Secret that somebody deletes goes at once, and one that no
+//! server uses any more is not held.
 use crate::api::{IdentityType, OpenStackServer};
 use crate::inputs::Missing;
 use common::clock::SharedClock;
@@ -41,7 +42,9 @@ impl Keeper {
         let metadata = &arrived.value["metadata"];
         let ours = metadata["finalizers"].as_array().into_iter().flatten().any(|it| it == FINALIZER);
         let key = arrived.key();
-        if !ours {
+        if ours {
+            self.held().insert(key.clone());
+        } else {
             self.held().remove(&key);
         }
         if ours && !metadata["deletionTimestamp"].is_null() {
@@ -88,15 +91,18 @@ impl Keeper {
     pub async fn run(&self, clock: &SharedClock, servers: &Handle) {
         loop {
             clock.sleep_until(clock.boot() + LOOK).await;
-            let leaving: Vec<Key> = self.leaving().iter().cloned().collect();
-            for key in leaving {
-                if needed(servers, &key) && self.is_ending(&key.namespace).await {
+            let leaving = self.leaving().clone();
+            let held: BTreeSet<Key> = self.held().iter().cloned().collect();
+            for key in held.union(&leaving) {
+                let needed = needed(servers, key);
+                let stays = if leaving.contains(key) { needed && self.is_ending(&key.namespace).await } else { needed };
+                if stays {
                     continue;
                 }
-                match self.change(&key, false).await {
+                match self.change(key, false).await {
                     Ok(()) => {
                         info!(secret = %key, "credentials are let go");
-                        self.gone(&key);
+                        self.gone(key);
                     }
                     Err(why) => warn!(secret = %key, %why, "credentials are not let go"),
                 }

@@ -88,6 +88,16 @@ pub(crate) fn is_ready(object: &DynamicObject) -> bool {
     condition(object, "Ready").is_some_and(|it| it.0 == "True") && object.data["status"]["ready"] == true
 }
 
+/// A controller that was killed holds on to credentials; nobody is left to let them go.
+pub(crate) async fn let_go(cluster: &Cluster, namespace: &str) -> Result<()> {
+    let api: Api<Secret> = Api::namespaced(cluster.client().await?, namespace);
+    for secret in api.list(&ListParams::default()).await?.items {
+        let patch = json!({"metadata": {"finalizers": null}});
+        api.patch(&secret.metadata.name.unwrap_or_default(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    }
+    Ok(())
+}
+
 impl Stage {
     pub(crate) async fn set(name: &str) -> Result<Self> {
         let cluster = &*e2e::cluster().await?;
@@ -245,6 +255,7 @@ impl Stage {
     }
     /// Ends everything; nothing is left behind.
     pub(crate) async fn clear(self) -> Result<()> {
+        let_go(&self.cluster, self.namespace.name()).await?;
         self.namespace.finish(PATIENCE).await?;
         self.emulator.stop().await
     }
