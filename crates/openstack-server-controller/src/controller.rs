@@ -1,8 +1,9 @@
 //! The controller in its process: what the runtime calls, and what is told to people after each visit.
-use crate::api::{OpenStackCluster, OpenStackServer};
+use crate::api::{IdentityType, OpenStackCluster, OpenStackServer};
 use crate::args::{OpenStackArgs, Part};
 use crate::bastion;
 use crate::follow::Follow;
+use crate::keeper::Keeper;
 use crate::kube_inputs::KubeInputs;
 use crate::names::{MANAGER, PEERS};
 use crate::reconcile::{Reconciler, Subject, unserved};
@@ -58,13 +59,15 @@ async fn serve_servers(context: &Context, args: &OpenStackArgs, sessions: &Arc<S
         context.clock.clone(),
         args.policy(),
     );
-    let servers = Servers { reconciler, desk: desk.clone(), clock: context.clock.clone() };
+    let keeper = Arc::new(Keeper::new(context.client.clone()));
+    let servers = Servers { reconciler, keeper: keeper.clone(), desk: desk.clone(), clock: context.clock.clone() };
     let runner = context.runner(&desk, Arc::new(servers));
     let follow = Follow {
         client: context.client.clone(),
         namespace: context.filter.namespace.clone(),
         clock: context.clock.clone(),
         inputs: inputs.clone(),
+        keeper,
         servers: runner.handle(),
     };
     tokio::select! {
@@ -107,6 +110,7 @@ async fn serve_clusters(context: &Context, args: &OpenStackArgs, sessions: &Arc<
 
 struct Servers {
     reconciler: Reconciler,
+    keeper: Arc<Keeper>,
     desk: Desk,
     clock: SharedClock,
 }
@@ -117,6 +121,11 @@ impl runner::Reconciler for Servers {
 
     async fn reconcile(&self, object: &OpenStackServer, view: &OwnerView, status: &Value) -> Next {
         let paused = self.desk.pauses.reason(view);
+        let identity = &object.spec.identity_ref;
+        // From the moment that something can be made until it is gone.
+        if !view.deleting && identity.type_ == IdentityType::Secret && !view.finalizers.is_empty() {
+            self.keeper.hold(&view.namespace, &identity.name).await;
+        }
         let subject = Subject { view, spec: &object.spec, status: Some(status) };
         let visit = self.reconciler.visit(subject, paused, &*self.desk.api).await;
         self.desk.tell(view, &visit.report);

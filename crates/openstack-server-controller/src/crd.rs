@@ -1,5 +1,5 @@
 //! The definitions of the custom resources, as they are applied to a cluster.
-use crate::api::{OpenStackCluster, OpenStackMachine, OpenStackServer};
+use crate::api::{OpenStackCluster, OpenStackServer};
 use common::crd::{Unwritable, to_yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -8,7 +8,7 @@ use kube::CustomResourceExt;
 
 /// The definitions. An optional field is left out or has a value: `null` would be a third thing, which no rule expects.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    let mut all = vec![OpenStackServer::crd(), OpenStackCluster::crd(), OpenStackMachine::crd()];
+    let mut all = vec![OpenStackServer::crd(), OpenStackCluster::crd()];
     for crd in &mut all {
         for version in &mut crd.spec.versions {
             if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {

@@ -1,5 +1,6 @@
 //! Wakes servers when something that they wait for comes or changes: Secrets, claims of addresses, images.
 use crate::api::OpenStackServer;
+use crate::keeper::Keeper;
 use crate::kube_inputs::{IPAM, KubeInputs, ORC, resource};
 use common::clock::SharedClock;
 use common::runtime::object::{Arrived, Key};
@@ -28,6 +29,8 @@ pub struct Follow {
     pub clock: SharedClock,
     /// Whose memory of Secrets is to be refreshed.
     pub inputs: Arc<KubeInputs>,
+    /// Who holds on to credentials.
+    pub keeper: Arc<Keeper>,
     /// Who is woken.
     pub servers: Handle,
 }
@@ -37,19 +40,19 @@ impl Follow {
     pub async fn run(self) {
         let claims = async {
             let claims = resource(IPAM, "IPAddressClaim");
-            self.kind(claims, |arrived| self.wake_owner_of_claim(arrived)).await;
+            self.kind(claims, |news| self.on_change(news, Self::wake_owner_of_claim)).await;
         };
         let images = async {
-            self.kind(resource(ORC, "Image"), |arrived| self.wake_users_of_image(arrived)).await;
+            self.kind(resource(ORC, "Image"), |news| self.on_change(news, Self::wake_users_of_image)).await;
         };
         let secrets = async {
             let secrets = ApiResource::erase::<Secret>(&());
-            self.watch(secrets, |arrived| self.wake_users_of_secret(arrived)).await;
+            self.watch(secrets, |news| self.heard_of_secret(news)).await;
         };
-        tokio::join!(secrets, claims, images);
+        tokio::join!(secrets, claims, images, self.keeper.run(&self.clock, &self.servers));
     }
     /// A kind that may not be installed, or not yet.
-    async fn kind(&self, kind: ApiResource, wake: impl Fn(&Arrived)) {
+    async fn kind(&self, kind: ApiResource, wake: impl Fn(&News)) {
         loop {
             let found = Discovery::new(self.client.clone()).filter(&[kind.group.as_str()]).run().await;
             match found {
@@ -61,18 +64,36 @@ impl Follow {
         }
         self.watch(kind, wake).await;
     }
-    async fn watch(&self, kind: ApiResource, wake: impl Fn(&Arrived)) {
+    async fn watch(&self, kind: ApiResource, wake: impl Fn(&News)) {
         let (tell, mut news) = mpsc::channel(16);
         let mut watching = JoinSet::new();
         let source = Source { namespace: self.namespace.clone(), ..Source::new(self.client.clone(), kind.clone()) };
         watching.spawn(watch::watch(source, self.clock.clone(), tell));
         while let Some(news) = news.recv().await {
-            match news {
-                News::Changed(arrived) | News::Gone(arrived) => wake(&arrived),
-                News::Trouble(why) => warn!(kind = kind.kind, why, "watch"),
-                // What was there before is read by the first pass of whoever needs it.
-                News::Begin | News::Listed(_) | News::Complete => {}
+            if let News::Trouble(why) = &news {
+                warn!(kind = kind.kind, why, "watch");
             }
+            wake(&news);
+        }
+    }
+    /// What was there before is read by the first pass of whoever needs it.
+    fn on_change(&self, news: &News, wake: impl Fn(&Self, &Arrived)) {
+        if let News::Changed(arrived) | News::Gone(arrived) = news {
+            wake(self, arrived);
+        }
+    }
+    fn heard_of_secret(&self, news: &News) {
+        match news {
+            News::Listed(arrived) => self.keeper.saw(arrived),
+            News::Changed(arrived) => {
+                self.keeper.saw(arrived);
+                self.wake_users_of_secret(arrived);
+            }
+            News::Gone(arrived) => {
+                self.keeper.gone(&arrived.key());
+                self.wake_users_of_secret(arrived);
+            }
+            News::Begin | News::Complete | News::Trouble(_) => {}
         }
     }
     fn wake_users_of_secret(&self, arrived: &Arrived) {

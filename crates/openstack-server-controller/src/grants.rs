@@ -33,6 +33,8 @@ pub const GRANTS: &[Grant] = &[
     grant("", "secrets", "", "get"),
     grant("", "secrets", "", "list"),
     grant("", "secrets", "", "watch"),
+    // The finalizer that keeps credentials in a namespace that is deleted.
+    grant("", "secrets", "", "patch"),
     // Addresses of pools.
     grant("ipam.cluster.x-k8s.io", "ipaddressclaims", "", "get"),
     grant("ipam.cluster.x-k8s.io", "ipaddressclaims", "", "list"),

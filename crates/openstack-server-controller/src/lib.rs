@@ -20,6 +20,7 @@ pub mod follow;
 pub mod grants;
 pub mod http;
 pub mod inputs;
+pub mod keeper;
 pub mod kube_inputs;
 pub mod metered;
 pub mod names;

@@ -79,3 +79,20 @@ async fn told() -> Result<()> {
     controller.kill().await?;
     stage.clear().await
 }
+
+#[tokio::test]
+async fn a_deleted_namespace_keeps_its_credentials_until_its_servers_are_gone() {
+    tell("a_deleted_namespace_keeps_its_credentials_until_its_servers_are_gone", ended()).await;
+}
+async fn ended() -> Result<()> {
+    let stage = Stage::set("ended").await?;
+    let mut controller = stage.start().await?;
+    stage.create("srv", &spec(&json!({}))).await?;
+    stage.wait_ready("srv").await?;
+    // when the whole namespace goes, then so does everything in the cloud, and the namespace is not held up
+    let things = stage.ours().await?.len();
+    assert_eq!(things, 2);
+    let left = stage.end_namespace().await?;
+    assert!(left.is_empty(), "{left:?}");
+    controller.kill().await
+}

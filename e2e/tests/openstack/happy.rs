@@ -1,13 +1,13 @@
 //! The main road: apply, ready, delete, gone; with the shipped rights and no more.
 use crate::stage::{BINARY, Stage, condition, full};
-use crate::{seen, tell};
+use crate::{seen, tell_alone};
 use e2e::{AuditLog, Result, binaries, process};
 use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test]
 async fn servers_become_ready_and_go_and_a_strangers_server_stays() {
-    tell("servers_become_ready_and_go_and_a_strangers_server_stays", road()).await;
+    tell_alone("servers_become_ready_and_go_and_a_strangers_server_stays", road()).await;
 }
 
 async fn road() -> Result<()> {

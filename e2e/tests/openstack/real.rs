@@ -1,6 +1,6 @@
 //! The same binary on a real OpenStack (e2e/openstack): what counts is what openstacksdk sees there. `CUSTODY_OPENSTACK_ROOT`
 //! names the folder of a running one; `hack/e2e-openstack` starts it.
-use crate::stage::{BINARY, condition, is_ready, spec};
+use crate::stage::{BINARY, condition, is_ready, let_go, spec};
 use crate::{seen, tell};
 use common::clock::{Clock, SystemClock};
 use common::random::Random;
@@ -100,6 +100,7 @@ impl Real {
         Ok(())
     }
     async fn clear(self) -> Result<()> {
+        let_go(&self.cluster, self.namespace.name()).await?;
         self.namespace.finish(PATIENCE).await
     }
 }

@@ -88,6 +88,16 @@ pub(crate) fn is_ready(object: &DynamicObject) -> bool {
     condition(object, "Ready").is_some_and(|it| it.0 == "True") && object.data["status"]["ready"] == true
 }
 
+/// A controller that was killed holds on to credentials; nobody is left to let them go.
+pub(crate) async fn let_go(cluster: &Cluster, namespace: &str) -> Result<()> {
+    let api: Api<Secret> = Api::namespaced(cluster.client().await?, namespace);
+    for secret in api.list(&ListParams::default()).await?.items {
+        let patch = json!({"metadata": {"finalizers": null}});
+        api.patch(&secret.metadata.name.unwrap_or_default(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    }
+    Ok(())
+}
+
 impl Stage {
     pub(crate) async fn set(name: &str) -> Result<Self> {
         let cluster = &*e2e::cluster().await?;
@@ -236,8 +246,16 @@ impl Stage {
         assert!(left.is_empty(), "all servers are gone, and these are left: {left:?}");
         Ok(())
     }
+    /// Deletes the namespace with everything in it; says what of ours is left in the cloud once it is gone.
+    pub(crate) async fn end_namespace(self) -> Result<Vec<Thing>> {
+        self.namespace.finish(PATIENCE).await?;
+        let left: Vec<Thing> = serde_json::from_value(self.emulator.things().await?).map_err(Error::other)?;
+        self.emulator.stop().await?;
+        Ok(left.into_iter().filter(|it| it.exists() && it.is_ours()).collect())
+    }
     /// Ends everything; nothing is left behind.
     pub(crate) async fn clear(self) -> Result<()> {
+        let_go(&self.cluster, self.namespace.name()).await?;
         self.namespace.finish(PATIENCE).await?;
         self.emulator.stop().await
     }
