@@ -47,13 +47,17 @@ impl Cache {
         }
         let ledger = arrived.value["metadata"]["annotations"][gate.annotation()].as_str();
         let trigger = Trigger::of(arrived, gate.annotation());
+        let own = gate.is_own(arrived.uid(), ledger);
         let effect = match before {
             None => Effect::New,
             Some((kept, _)) if kept.trigger.rest != trigger.rest => Effect::Changed,
-            Some((kept, _)) if kept.trigger == trigger || gate.is_own(arrived.uid(), ledger) => Effect::Echo,
+            // Our own text after somebody else's may be a repair.
+            Some((kept, _)) if kept.trigger == trigger || own && kept.own_ledger => Effect::Echo,
             Some(_) => Effect::Ledger,
         };
-        self.objects.insert(key, (Kept::new(arrived, trigger), self.round));
+        let mut kept = Kept::new(arrived, trigger);
+        kept.own_ledger = own;
+        self.objects.insert(key, (kept, self.round));
         effect
     }
     /// A list is complete: returns what is no longer there.
@@ -152,6 +156,7 @@ mod tests {
         assert_eq!(cache.apply(&object("a", 3, 0, "two"), &gate), Effect::Stale, "a newer one is on its way");
         assert_eq!(cache.apply(&object("a", 4, 0, "three"), &gate), Effect::Echo);
         assert_eq!(cache.apply(&object("a", 5, 0, "two"), &gate), Effect::Ledger, "rolled back by somebody");
+        assert_eq!(cache.apply(&object("a", 6, 0, "three"), &gate), Effect::Ledger, "and put back");
     }
 
     #[tokio::test]

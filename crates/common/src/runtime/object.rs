@@ -182,6 +182,8 @@ pub struct Kept {
     pub version: Version,
     /// What passes are triggered by.
     pub trigger: Trigger,
+    /// Its ledger is what this process wrote last.
+    pub own_ledger: bool,
     /// The Cluster it says it belongs to.
     pub cluster: Option<Arc<str>>,
     json: Arc<[u8]>,
@@ -192,7 +194,7 @@ impl Kept {
         let cluster = arrived.value["metadata"]["labels"][names::CLUSTER_NAME].as_str().map(Into::into);
         // A tree of strings, numbers and maps with string keys always serialises.
         let json = serde_json::to_vec(&arrived.value).unwrap_or_default().into();
-        Kept { uid: arrived.uid().into(), version: arrived.version(), trigger, cluster, json }
+        Kept { uid: arrived.uid().into(), version: arrived.version(), trigger, own_ledger: false, cluster, json }
     }
     /// The whole object, for one pass.
     pub fn decode<K: DeserializeOwned>(&self) -> Result<K, serde_json::Error> {
