@@ -1,11 +1,10 @@
-//! Keeps credentials from going before the servers that need them: a namespace that is deleted takes its Secrets first, and
-//! without them nothing in the cloud could be taken down. Elsewhere a Secret that somebody deletes goes at once, and one that no
-//! server uses any more is not held.
-use crate::api::{IdentityType, OpenStackServer};
+//! Keeps credentials from going before the objects that need them: a namespace that is deleted takes its Secrets first, and
+//! without them nothing in the cloud could be taken down. Elsewhere a Secret that somebody deletes goes at once, and one that
+//! nobody uses any more is not held.
 use crate::inputs::Missing;
+use crate::secrets::Users;
 use common::clock::SharedClock;
 use common::runtime::object::{Arrived, Key};
-use common::runtime::runner::Handle;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -15,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// On credentials that servers use.
+/// On credentials that somebody uses.
 pub const FINALIZER: &str = "custody.dev/openstack-credentials";
 /// How often to look whether Secrets on their way out are still needed.
 const LOOK: Duration = Duration::from_secs(3);
@@ -56,7 +55,7 @@ impl Keeper {
         self.held().remove(key);
         self.leaving().remove(key);
     }
-    /// A server with things in the cloud uses this Secret.
+    /// Somebody with things in the cloud uses this Secret.
     pub async fn hold(&self, namespace: &str, name: &str) {
         let key = Key::new(namespace, name);
         if self.held().contains(&key) {
@@ -88,13 +87,13 @@ impl Keeper {
             .map_err(unavailable)
     }
     /// Lets go of what nobody needs, for as long as the process lives.
-    pub async fn run(&self, clock: &SharedClock, servers: &Handle) {
+    pub async fn run(&self, clock: &SharedClock, users: &[Users]) {
         loop {
             clock.sleep_until(clock.boot() + LOOK).await;
             let leaving = self.leaving().clone();
             let held: BTreeSet<Key> = self.held().iter().cloned().collect();
             for key in held.union(&leaving) {
-                let needed = needed(servers, key);
+                let needed = users.iter().any(|it| it.need(key));
                 let stays = if leaving.contains(key) { needed && self.is_ending(&key.namespace).await } else { needed };
                 if stays {
                     continue;
@@ -117,16 +116,4 @@ impl Keeper {
             Err(_) => true,
         }
     }
-}
-
-/// Does a server still need this Secret?
-fn needed(servers: &Handle, key: &Key) -> bool {
-    servers.read(|cache| {
-        cache.iter().any(|(owner, kept)| {
-            let uses = |it: OpenStackServer| {
-                it.spec.identity_ref.type_ == IdentityType::Secret && *it.spec.identity_ref.name == *key.name
-            };
-            owner.namespace == key.namespace && kept.decode::<OpenStackServer>().is_ok_and(uses)
-        })
-    })
 }
