@@ -10,6 +10,7 @@ mod bastion;
 mod faults;
 mod happy;
 mod kill;
+mod machine;
 mod real;
 mod reality;
 

@@ -100,7 +100,10 @@ pub(crate) async fn let_go(cluster: &Cluster, namespace: &str) -> Result<()> {
 
 impl Stage {
     pub(crate) async fn set(name: &str) -> Result<Self> {
-        let cluster = &*e2e::cluster().await?;
+        Self::on(&*e2e::cluster().await?, name).await
+    }
+    /// On a control plane of its own.
+    pub(crate) async fn on(cluster: &Cluster, name: &str) -> Result<Self> {
         let account = Account::shipped(cluster, BINARY).await?;
         let emulator =
             EmulatorProcess::start(cluster, "openstack", &format!("{name}-cloud"), &[(PRINCIPAL, SECRET)]).await?;
