@@ -45,7 +45,7 @@ pub const ALL: &[Mutation] = &[
     off(Rule::StatusBeforeCreate, "create before status knows the owner id", &["users"]),
     off(Rule::RebuildLedger, "a rolled back ledger believed", &["users", "S8"]),
     off(Rule::RecoverOwnerId, "a stripped owner id minted anew", &["S8", "users"]),
-    off(Rule::NoMintBesideMarks, "minted beside living things", &["moves", "users", "S9"]),
+    off(Rule::NoMintBesideMarks, "minted beside living things", &["S8", "moves"]),
     off(Rule::FromCounts, "places taken over do not count", &["S8", "moves"]),
     off(Rule::Pause, "cloud writes while paused", &["S8", "users", "moves"]),
     off(Rule::InferenceBounds, "a stranger's thing inferred to be ours", &["S9", "users"]),
