@@ -47,7 +47,7 @@ pub const ALL: &[Mutation] = &[
     off(Rule::RecoverOwnerId, "a stripped owner id minted anew", &["S8", "users"]),
     off(Rule::NoMintBesideMarks, "minted beside living things", &["S8", "moves"]),
     off(Rule::FromCounts, "places taken over do not count", &["S8", "moves"]),
-    off(Rule::Pause, "cloud writes while paused", &["S8", "users", "moves"]),
+    off(Rule::Pause, "cloud writes while paused", &["paused"]),
     off(Rule::InferenceBounds, "a stranger's thing inferred to be ours", &["S9", "users"]),
     off(Rule::IdBeforeTag, "tagged before the id is stored", &["S1", "core", "S7"]),
     off(Rule::FinalSweep, "finalizer off without a last sweep", &["core", "S7", "users"]),
