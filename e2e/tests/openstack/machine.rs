@@ -136,7 +136,7 @@ async fn story() -> Result<()> {
     let calls = stage.emulator.calls(&[("mutating", "true")]).await?;
     let instance = status["instanceID"].clone();
     let at = |wanted: &dyn Fn(&serde_json::Value) -> bool| {
-        calls.as_array().into_iter().flatten().position(|it| it["verb"] == "delete" && wanted(it))
+        calls["calls"].as_array().into_iter().flatten().position(|it| it["verb"] == "delete" && wanted(it))
     };
     let (member, server) = (at(&|it| it["kind"] == "members"), at(&|it| it["thing"] == instance));
     assert!(member.is_some() && member < server, "the member goes at {member:?}, its server at {server:?}");

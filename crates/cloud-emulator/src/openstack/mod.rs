@@ -215,6 +215,13 @@ impl Cloud for OpenStackState {
         if kind == Kind::Trunk && self.store.of_kind(Kind::Trunk).any(|it| it.text("port_id") == on && !it.gone(now)) {
             return Err(ByHandError(format!("port {on} has a trunk already")));
         }
+        let named = |field: &str| plant.fields.get(field).cloned().unwrap_or_default();
+        let spot = format!("{}/{}:{}", named("pool_id").as_str().unwrap_or_default(), named("address").as_str().unwrap_or_default(), named("protocol_port"));
+        if kind == Kind::Member
+            && self.store.of_kind(Kind::Member).any(|it| !it.gone(now) && it.natural_key().as_deref() == Some(&spot))
+        {
+            return Err(ByHandError(format!("{spot} is taken already")));
+        }
         let project = plant.account.unwrap_or_else(|| settings.account.clone());
         let maker = Maker {
             project: Some(project.into()),
