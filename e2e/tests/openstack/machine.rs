@@ -2,19 +2,21 @@
 use crate::stage::{PATIENCE, Stage, condition};
 use crate::{seen, tell};
 use e2e::patience::{Seen, dynamic_api, until};
-use e2e::{ControlPlane, Result, capi, manifests};
+use e2e::{Cluster, ControlPlane, Result, capi, manifests};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::json;
+use std::time::Duration;
 
 const INFRASTRUCTURE: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
 const CORE: &str = "cluster.x-k8s.io/v1beta2";
 /// Part of the emulator's scenery.
 const BALANCER: &str = "1b000000-0000-4000-8000-000000000001";
 
+const SMALL: &str = "{flavor: {filter: {name: m1.small}}, image: {filter: {name: cirros}}, tags: [node]}";
+
 /// A cluster, a machine of its control plane by hand, and two workers that core makes from a template.
-fn objects() -> String {
-    let machine = "{flavor: {filter: {name: m1.small}}, image: {filter: {name: cirros}}, tags: [node]}";
+pub(crate) fn objects(machine: &str) -> String {
     format!(
         "
 {{apiVersion: {INFRASTRUCTURE}, kind: OpenStackCluster, metadata: {{name: c}}, spec: {{identityRef: {{name: creds, cloudName: c}}, network: {{filter: {{name: private}}}}, tags: [cluster], controlPlaneEndpoint: {{host: 10.0.0.9, port: 6443}}}}}}
@@ -32,17 +34,17 @@ fn objects() -> String {
     )
 }
 
-struct Core {
-    machines: Api<DynamicObject>,
+pub(crate) struct Core {
+    pub(crate) machines: Api<DynamicObject>,
     ours: Api<DynamicObject>,
-    clusters: Api<DynamicObject>,
+    pub(crate) clusters: Api<DynamicObject>,
     infrastructure: Api<DynamicObject>,
 }
 impl Core {
-    async fn of(stage: &Stage) -> Result<Self> {
-        let client = stage.cluster.client().await?;
+    pub(crate) async fn of(cluster: &Cluster, namespace: &str) -> Result<Self> {
+        let client = cluster.client().await?;
         let api = |version: &str, kind: &str, plural: &str| {
-            dynamic_api(client.clone(), stage.namespace(), version, kind, plural)
+            dynamic_api(client.clone(), namespace, version, kind, plural)
         };
         Ok(Core {
             machines: api(CORE, "Machine", "machines"),
@@ -52,8 +54,8 @@ impl Core {
         })
     }
     /// Waits until core has taken over what is told of all its machines.
-    async fn wait_provisioned(&self, count: usize) -> Result<Vec<DynamicObject>> {
-        until("all Machines provisioned", PATIENCE, || async {
+    pub(crate) async fn wait_provisioned(&self, count: usize, patience: Duration) -> Result<Vec<DynamicObject>> {
+        until("all Machines provisioned", patience, || async {
             let all = self.machines.list(&ListParams::default()).await?.items;
             let done = |it: &&DynamicObject| {
                 it.data["status"]["initialization"]["infrastructureProvisioned"] == true
@@ -85,12 +87,12 @@ async fn story() -> Result<()> {
     let manager = capi::start_manager(cluster).await?;
     let mut controller = stage.start().await?;
     stage.secret("boot", &[("value", "#cloud-config")]).await?;
-    let core = Core::of(&stage).await?;
+    let core = Core::of(cluster, stage.namespace()).await?;
     // when core makes machines
-    manifests::apply_text(cluster, stage.namespace(), &objects()).await?;
+    manifests::apply_text(cluster, stage.namespace(), &objects(SMALL)).await?;
     let named = json!({"status": {"apiServerLoadBalancer": {"id": BALANCER, "name": "api"}}});
     core.infrastructure.patch_status("c", &PatchParams::default(), &Patch::Merge(named)).await?;
-    let machines = core.wait_provisioned(3).await?;
+    let machines = core.wait_provisioned(3, PATIENCE).await?;
     // then each is an instance, known to core by its id, addresses and failure domain
     let servers = stage.living("server").await?;
     assert_eq!(servers.len(), 3);

@@ -12,6 +12,8 @@ mod happy;
 mod kill;
 mod machine;
 mod real;
+mod real_parents;
+mod real_stage;
 mod reality;
 
 use e2e::Result;
