@@ -6,7 +6,7 @@ use crate::secrets::Users;
 use common::clock::SharedClock;
 use common::runtime::object::{Arrived, Key};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
@@ -85,6 +85,20 @@ impl Keeper {
             .await
             .map(drop)
             .map_err(unavailable)
+    }
+    /// Every Secret that is held, read afresh.
+    pub async fn all_held(&self, namespace: Option<&str>) -> Result<Vec<Key>, kube::Error> {
+        let api: Api<Secret> = match namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        };
+        let all = api.list_metadata(&ListParams::default()).await?.items;
+        let held = all.iter().filter(|it| it.finalizers().iter().any(|it| it == FINALIZER));
+        Ok(held.map(|it| Key::new(&it.namespace().unwrap_or_default(), &it.name_any())).collect())
+    }
+    /// Takes our finalizer off.
+    pub async fn let_go(&self, key: &Key) -> Result<(), Missing> {
+        self.change(key, false).await
     }
     /// Lets go of what nobody needs, for as long as the process lives.
     pub async fn run(&self, clock: &SharedClock, users: &[Users]) {
