@@ -93,7 +93,8 @@ pub struct OpenStackClusterSpec {
     pub control_plane_endpoint: Option<ApiEndpoint>,
     /// The API server of the cluster. A managed load balancer is refused unless the status already names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_server: Option<Opaque>,
+    #[x_kube(validation = Rule::new("!has(self.port) || (self.port >= 0 && self.port <= 65535)").message("port is between 0 and 65535"))]
+    pub api_server: Option<ApiServerSpec>,
     /// The router of the cluster; left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterParam>,
@@ -127,16 +128,20 @@ impl Opaque {
         serde_json::from_value(self.0.clone()).ok()
     }
 }
-/// What is read of `apiServer`.
-#[derive(Deserialize, Clone, Debug, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ApiServer {
+/// The API server of a cluster. Fields that are not read here are kept.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct ApiServerSpec {
     /// The port that it answers on.
-    pub port: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
     /// Its load balancer.
-    pub managed_load_balancer: Option<BalancerSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_load_balancer: Option<Opaque>,
     /// Its load balancer, in older words.
-    pub load_balancer: Option<BalancerSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_balancer: Option<Opaque>,
 }
 /// What is read of a load balancer.
 #[derive(Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -147,9 +152,9 @@ pub struct BalancerSpec {
     /// Ports that it answers on beside that of the API server.
     pub additional_ports: Vec<i64>,
 }
-impl ApiServer {
-    fn balancer(&self) -> Option<&BalancerSpec> {
-        self.managed_load_balancer.as_ref().or(self.load_balancer.as_ref())
+impl ApiServerSpec {
+    fn balancer(&self) -> Option<BalancerSpec> {
+        self.managed_load_balancer.as_ref().or(self.load_balancer.as_ref()).map(|it| it.read().unwrap_or_default())
     }
     /// Is a load balancer to be made?
     pub fn wants_balancer(&self) -> bool {
@@ -157,7 +162,7 @@ impl ApiServer {
     }
     /// Ports that the load balancer answers on beside that of the API server.
     pub fn additional_ports(&self) -> Vec<i64> {
-        self.balancer().map(|it| it.additional_ports.clone()).unwrap_or_default()
+        self.balancer().map(|it| it.additional_ports).unwrap_or_default()
     }
 }
 impl schemars::JsonSchema for Opaque {

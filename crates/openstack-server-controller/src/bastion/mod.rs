@@ -3,7 +3,7 @@ pub mod controller;
 pub mod estate;
 pub mod reconcile;
 
-use crate::api::{ApiServer, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
+use crate::api::{ApiServerSpec, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
 use crate::derive::{differing, spec_hash};
 use crate::servers::{is_owned, was_ready};
 use kube::ResourceExt;
@@ -77,12 +77,12 @@ pub struct Made {
 }
 /// Why a cluster cannot be served: networks, routers and load balancers are not made here.
 pub fn unsupported(spec: &OpenStackClusterSpec, made: Made) -> Option<String> {
-    let api: ApiServer = spec.api_server.as_ref().and_then(|it| it.read()).unwrap_or_default();
+    let balancer = spec.api_server.as_ref().is_some_and(ApiServerSpec::wants_balancer);
     let refused = [
         (!spec.managed_subnets.is_empty(), "managedSubnets"),
         (spec.managed_network.is_some(), "managedNetwork"),
         (spec.managed_router.is_some(), "managedRouter"),
-        (api.wants_balancer() && !made.balancer, "apiServer.managedLoadBalancer"),
+        (balancer && !made.balancer, "apiServer.managedLoadBalancer"),
         (spec.managed_security_groups.is_some() && !made.security_groups, "managedSecurityGroups"),
     ];
     let named: Vec<&str> = refused.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect();

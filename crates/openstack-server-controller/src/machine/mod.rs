@@ -6,7 +6,7 @@ pub mod kube_nodes;
 pub mod nodes;
 pub mod reconcile;
 
-use crate::api::{ApiServer, NodeAddress, OpenStackClusterSpec, OpenStackMachineSpec, OpenStackServer};
+use crate::api::{NodeAddress, OpenStackClusterSpec, OpenStackMachineSpec, OpenStackServer};
 use crate::derive::Defaults;
 use crate::names::{FAILED, INSTANCE_READY, reason};
 use crate::servers::{is_owned, said, was_ready};
@@ -137,9 +137,9 @@ pub fn balancer(node: &Node) -> Option<String> {
 }
 /// The ports that the API server answers on, behind its load balancer.
 pub fn balanced_ports(spec: &OpenStackClusterSpec) -> BTreeSet<i64> {
-    let server: ApiServer = spec.api_server.as_ref().and_then(|it| it.read()).unwrap_or_default();
+    let server = spec.api_server.clone().unwrap_or_default();
     let endpoint = spec.control_plane_endpoint.as_ref().map(|it| i64::from(it.port)).filter(|port| *port > 0);
-    let main = server.port.or(endpoint).unwrap_or(API_PORT);
+    let main = server.port.map(i64::from).filter(|port| *port > 0).or(endpoint).unwrap_or(API_PORT);
     server.additional_ports().into_iter().chain([main]).filter(|port| (1..=65_535).contains(port)).collect()
 }
 

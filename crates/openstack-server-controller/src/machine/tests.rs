@@ -86,7 +86,7 @@ fn only_the_control_plane_stands_behind_the_balancer_on_its_ports() {
         ports(json!({"apiServer": {"port": 8443, "managedLoadBalancer": {"additionalPorts": [22, 0, 70000]}}})),
         [22, 8443]
     );
-    assert_eq!(ports(json!({"apiServer": {"port": "what"}})), [6443], "what cannot be read is as if it were not there");
+    assert_eq!(ports(json!({"apiServer": {"port": 0, "managedLoadBalancer": {"additionalPorts": "what"}}})), [6443]);
 }
 #[test]
 fn a_provider_id_has_the_region_of_the_machine_alone() {
