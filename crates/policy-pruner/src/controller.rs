@@ -2,10 +2,10 @@
 use crate::api::{ConfigurationPolicy, PolicyStatus};
 use crate::args::ControllerArgs;
 use crate::cluster::kinds::Kinds;
+use crate::cluster::kube_wire::KubeWire;
 use crate::cluster::objects::Objects;
 use crate::cluster::spaces::Book;
 use crate::cluster::watches::{Shared, Watches};
-use crate::cluster::wire::KubeWire;
 use crate::desk::{Desk, Memories};
 use crate::evaluate::templates::refused;
 use crate::metrics::PolicyMetrics;

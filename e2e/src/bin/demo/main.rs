@@ -1,6 +1,7 @@
 //! The demo: the real controllers on a real API server, told act by act, step by step.
 //! Every claim is checked as it is told; a broken one ends the demo with exit status 1.
 #![allow(clippy::print_stdout)] // printing is what it is for
+mod policy;
 mod sample;
 mod telling;
 
@@ -18,6 +19,8 @@ struct Cli {
 enum Act {
     /// Things in an emulated cloud: created once, deleted again.
     Sample,
+    /// Objects that a policy asks for: removed with it.
+    Policy,
 }
 
 #[tokio::main]
@@ -26,6 +29,7 @@ async fn main() -> ExitCode {
     let tell = async {
         match Cli::parse().act {
             Act::Sample => sample::tell().await,
+            Act::Policy => policy::tell().await,
         }
     };
     tokio::select! {
