@@ -1,13 +1,14 @@
 //! Requests over kube's client: paced, fenced, bounded in time, and repeated where the API server says that nothing was done.
 use super::pace::{self, Pace, Sign};
-use super::wire::{CALL, Call, Trouble, Verb, Wire};
+use super::wire::{CALL, Call, Trouble, Verb, Wanted, Wire};
 use async_trait::async_trait;
 use common::clock::SharedClock;
 use common::engine::fence::Fence;
+use common::runtime::object::Arrived;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,11 +43,11 @@ impl KubeWire {
             Err(why) => return Reply::none(&why, Sign::None),
         };
         tokio::select! {
-            reply = self.send(request) => reply,
+            reply = self.send(request, call.wanted) => reply,
             () = self.clock.sleep_until(ends) => Reply::none("no reply in time", Sign::TooMuch),
         }
     }
-    async fn send(&self, request: http::Request<Body>) -> Reply {
+    async fn send(&self, request: http::Request<Body>, wanted: Wanted) -> Reply {
         let reply = match self.client.send(request).await {
             Ok(reply) => reply,
             Err(error) => return Reply::none(&error, Sign::None),
@@ -60,7 +61,7 @@ impl KubeWire {
         let sign = if matches!(code, 429 | 503 | 504) { Sign::TooMuch } else { Sign::Fine };
         let answer = if good {
             // Without the text: it may be a Secret's.
-            serde_json::from_slice(&body).map_err(|error| Trouble::silent(format!("unreadable answer: {error}")))
+            decode(&body, wanted).map_err(|error| Trouble::silent(format!("unreadable answer: {error}")))
         } else {
             Err(refusal(code, &body))
         };
@@ -117,6 +118,27 @@ fn request(call: &Call) -> Result<http::Request<Body>, String> {
 
 fn retry_after(headers: &http::HeaderMap) -> Option<Duration> {
     headers.get(http::header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn decode(body: &[u8], wanted: Wanted) -> serde_json::Result<Value> {
+    #[derive(Serialize, Deserialize)]
+    struct Head {
+        metadata: HeadMeta,
+    }
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    #[derive(Default)]
+    struct HeadMeta {
+        namespace: String,
+        name: String,
+        uid: String,
+        resource_version: String,
+    }
+    match wanted {
+        Wanted::Whole => serde_json::from_slice(body),
+        Wanted::Slim => serde_json::from_slice::<Arrived>(body).map(|arrived| arrived.value),
+        Wanted::Head => serde_json::from_slice::<Head>(body).and_then(serde_json::to_value),
+    }
 }
 
 /// A Status, or what stands in for one: priority and fairness answers in plain words.
@@ -193,6 +215,23 @@ mod tests {
         let (wire, _) = wire(&[(200, "{\"data\": \"hunter2\"")]);
         let trouble = wire.call(read()).await.unwrap_err();
         assert!(!trouble.message.contains("hunter2"), "{trouble}");
+    }
+    #[test]
+    fn no_more_is_built_than_is_wanted() {
+        let body = br#"{"kind":"Pod","metadata":{"name":"p","uid":"u","resourceVersion":"7","managedFields":[{"manager":"m"}]},"spec":{"a":1}}"#;
+        let whole = decode(body, Wanted::Whole).unwrap();
+        assert_eq!(whole["metadata"]["managedFields"][0]["manager"], "m");
+        let slim = decode(body, Wanted::Slim).unwrap();
+        assert!(
+            slim["metadata"]["managedFields"].is_null() && slim["spec"]["a"] == 1 && slim["metadata"]["uid"] == "u"
+        );
+        let head = decode(body, Wanted::Head).unwrap();
+        assert_eq!(
+            head,
+            serde_json::json!({"metadata": {"namespace": "", "name": "p", "uid": "u", "resourceVersion": "7"}})
+        );
+        let status = br#"{"kind":"Status","apiVersion":"v1","status":"Success","metadata":{}}"#;
+        assert_eq!(decode(status, Wanted::Slim).unwrap()["kind"], "Status");
     }
     #[test]
     fn a_status_is_taken_apart() {

@@ -35,6 +35,17 @@ impl Verb {
     }
 }
 
+/// How much of an answer is looked at. What nobody looks at is not even built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of it.
+    Whole,
+    /// Without managedFields and kubectl's copy.
+    Slim,
+    /// Namespace, name, uid and version.
+    Head,
+}
+
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
@@ -46,11 +57,20 @@ pub struct Call {
     pub query: Vec<(&'static str, String)>,
     /// What to send.
     pub body: Option<Value>,
+    /// What to hear.
+    pub wanted: Wanted,
 }
 impl Call {
     /// A request without query and body.
     pub fn new(verb: Verb, path: impl Into<String>) -> Self {
-        Call { verb, path: path.into(), query: Vec::new(), body: None }
+        let wanted = if verb == Verb::Get { Wanted::Whole } else { Wanted::Slim };
+        Call { verb, path: path.into(), query: Vec::new(), body: None, wanted }
+    }
+    /// Hearing no more than this.
+    #[must_use]
+    pub fn hearing(mut self, wanted: Wanted) -> Self {
+        self.wanted = wanted;
+        self
     }
     /// With a parameter.
     #[must_use]
