@@ -112,6 +112,8 @@ pub enum Act {
     TakeNone,
     /// The source starts with nothing.
     SourceTakeNone,
+    /// An owner made again under its name takes back what was made in its place.
+    TakeBack,
     /// The copy is deleted.
     DeleteCopy,
 }
@@ -334,16 +336,8 @@ impl Hands {
                 let copy = self.copy.clone();
                 copy.is_some_and(|(server, key)| Hands::annotate(world, server, &key, names::PAUSED, None))
             }
-            Act::TakePlace => {
-                let place = Place::of(
-                    &world.sim.with(|s| s.servers[0].installation.clone()),
-                    self.controller,
-                    world.subject.kind(),
-                    &key.0,
-                    &key.1,
-                );
-                self.ask_copy(world, place.to_string())
-            }
+            Act::TakePlace => self.ask_copy(world, self.place(world)),
+            Act::TakeBack => Hands::annotate(world, 0, &key, names::TAKE_OVER, Some(self.place(world))),
             Act::TakeOwner => {
                 let id = self.copy.clone().and_then(|(server, key)| {
                     world
@@ -358,6 +352,11 @@ impl Hands {
                 Hands::annotate(world, 0, &key, names::TAKE_OVER, Some("none".into()))
             }
         }
+    }
+    /// The source's place.
+    fn place(&self, world: &World) -> String {
+        let installation = world.sim.with(|s| s.servers[0].installation.clone());
+        Place::of(&installation, self.controller, world.subject.kind(), &self.key.0, &self.key.1).to_string()
     }
     fn ask_copy(&self, world: &World, what: String) -> bool {
         if what == "none" {

@@ -92,7 +92,7 @@ impl Pass<'_> {
                     continue;
                 }
                 Held::Leaving(removal) => {
-                    let sight = self.sight_of_removal(owner, ledger, listing, answers, removal);
+                    let sight = self.sight_of_removal(owner, listing, answers, removal);
                     let table = self.table(self.kind(&removal.slot)?);
                     let step = table.take(&removal.id, true, None, removal.key.as_deref(), &sight);
                     if let Down::Forget { .. } = step {
@@ -169,7 +169,7 @@ impl Pass<'_> {
 
     /// Every slot that may hold something: recorded, wanted, or named by a mark of ours.
     fn slots(&self, owner: OwnerId, ledger: &Ledger, listing: &Listing) -> BTreeSet<Slot> {
-        let me = self.identity(owner, ledger);
+        let me = self.identity(owner);
         let marked = listing.things.iter().filter(|t| me.whose(&t.mark) == Whose::Ours).filter_map(|t| match &t.mark {
             MarkSeen::Whole(m) if m.slot.kind() == t.kind => Some(m.slot.clone()),
             _ => None,
@@ -252,7 +252,7 @@ impl Pass<'_> {
 
     /// Nothing is intended, recorded or listed: the finalizer goes, with everything we wrote on the owner.
     async fn let_go(&mut self, owner: OwnerId, ledger: &Ledger, listing: &Listing) -> Result<Progress, Over> {
-        let me = self.identity(owner, ledger);
+        let me = self.identity(owner);
         let left = listing.things.iter().filter(|t| me.whose(&t.mark) == Whose::Ours).count();
         let empty = ledger.records.is_empty() && ledger.removing.is_empty();
         if left > 0 && self.on(Rule::FinalSweep) || !empty {

@@ -1,13 +1,12 @@
 //! What is seen of one slot: the listing and the recorded id, sorted by whose they are. Pure.
 use super::estate::{Kind, Listing, Phase, Sighting};
-use super::rules::{Rule, Rulebook};
 use crate::identity::{MarkSeen, OwnerId, Place, Slot};
 use crate::ledger::{Ledger, Record, Removal};
 
 /// Whose a thing is, for one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Our owner id, in our place or one we are taking over.
+    /// Our owner id in our place.
     Ours,
     /// No mark, or a part of ours.
     Nobody,
@@ -22,22 +21,15 @@ pub struct Identity<'a> {
     pub owner: OwnerId,
     /// Our place.
     pub place: &'a Place,
-    /// Places whose marks count as ours until they are rewritten.
-    pub from: &'a [Place],
-    /// Which rules hold.
-    pub rules: &'a Rulebook,
 }
 impl Identity<'_> {
-    fn place_counts(&self, place: &Place) -> bool {
-        place == self.place || self.from.contains(place) && self.rules.apply(Rule::FromCounts)
-    }
     /// Whose is this thing?
     pub fn whose(&self, mark: &MarkSeen) -> Whose {
         match mark {
             MarkSeen::Nothing => Whose::Nobody,
-            MarkSeen::Whole(m) if m.owner == self.owner && self.place_counts(&m.place) => Whose::Ours,
+            MarkSeen::Whole(m) if m.owner == self.owner && m.place == *self.place => Whose::Ours,
             MarkSeen::Part { owner, place, .. }
-                if owner.is_none_or(|o| o == self.owner) && place.as_ref().is_none_or(|p| self.place_counts(p)) =>
+                if owner.is_none_or(|o| o == self.owner) && place.as_ref().is_none_or(|p| p == self.place) =>
             {
                 Whose::Nobody
             }

@@ -26,8 +26,8 @@ impl Pass<'_> {
     pub(crate) fn table<'k>(&'k self, kind: &'k Kind) -> Table<'k> {
         Table { kind, timing: &self.engine.settings.timing, rules: &self.engine.rules }
     }
-    pub(crate) fn identity<'i>(&'i self, owner: OwnerId, ledger: &'i Ledger) -> Identity<'i> {
-        Identity { owner, place: &self.place, from: &ledger.from, rules: &self.engine.rules }
+    pub(crate) fn identity(&self, owner: OwnerId) -> Identity<'_> {
+        Identity { owner, place: &self.place }
     }
 
     /// Asks by id for everything recorded that the listing does not show; for everything if `afresh`.
@@ -63,7 +63,7 @@ impl Pass<'_> {
         key: Option<&str>,
     ) -> Result<Sight, Over> {
         let kind = self.kind(slot)?;
-        let me = self.identity(owner, ledger);
+        let me = self.identity(owner);
         let record = ledger.records.get(slot);
         let mut sight = sight::sort(&me, listing, ledger, kind, slot, key);
         let trusted_from = self.engine.memory.trusted_from(&self.view.uid, slot, record, self.now());
@@ -81,14 +81,13 @@ impl Pass<'_> {
     pub(crate) fn sight_of_removal(
         &self,
         owner: OwnerId,
-        ledger: &Ledger,
         listing: &Listing,
         answers: &Answers,
         removal: &Removal,
     ) -> Sight {
         let trusted_from = self.engine.memory.removal_trusted_from(&self.view.uid, removal, self.now());
         let thing = Thing { slot: removal.slot.clone(), id: removal.id.clone() };
-        let me = self.identity(owner, ledger);
+        let me = self.identity(owner);
         let (recorded, settled, retagged) = self.recorded(&me, listing, answers, &thing, trusted_from);
         Sight {
             ours: Vec::new(),

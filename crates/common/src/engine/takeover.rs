@@ -79,12 +79,14 @@ impl Pass<'_> {
         engine.memory.notice(&self.view.uid, owner, &ledger, self.now());
         let trusted = engine.memory.of(&self.view.uid, self.now()).trusted_from;
         let listing = self.list(Freshness::SentAfter(self.now())).await?;
+        let counts =
+            |m: &Mark| m.owner == owner && ledger.from.contains(&m.place) && engine.rules.apply(Rule::FromCounts);
         let old: Vec<(Thing, Mark)> = listing
             .things
             .iter()
             .filter(|t| t.phase != Phase::Deleting)
             .filter_map(|t| match &t.mark {
-                MarkSeen::Whole(m) if m.owner == owner && ledger.from.contains(&m.place) => Some((t, m)),
+                MarkSeen::Whole(m) if counts(m) => Some((t, m)),
                 _ => None,
             })
             .map(|(t, m)| {
@@ -92,7 +94,6 @@ impl Pass<'_> {
                 (Thing { slot: m.slot.clone(), id: t.id.clone() }, mark)
             })
             .collect();
-        self.engine.rules.apply(Rule::FromCounts);
         if old.is_empty() {
             if listing.sent < trusted {
                 let left = trusted.since(self.now());
@@ -113,8 +114,8 @@ impl Pass<'_> {
             return Ok(self.waiting("taken over", Duration::ZERO));
         }
         // what was marked a moment ago shows its old mark until the cloud has caught up
-        let counts = |thing: &Thing| engine.memory.mark_counts_from(&self.view.uid, thing, self.now());
-        let due: Vec<&(Thing, Mark)> = old.iter().filter(|(thing, _)| listing.sent >= counts(thing)).collect();
+        let shows_from = |thing: &Thing| engine.memory.mark_counts_from(&self.view.uid, thing, self.now());
+        let due: Vec<&(Thing, Mark)> = old.iter().filter(|(thing, _)| listing.sent >= shows_from(thing)).collect();
         if due.is_empty() {
             return Ok(self.waiting(format!("{} things carry an old place", old.len()), engine.settings.timing.poll));
         }

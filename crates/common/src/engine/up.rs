@@ -277,7 +277,7 @@ impl Pass<'_> {
         let mut busy: Option<u8> = None;
         for (rank, removal) in by_rank {
             let kind = self.kind(&removal.slot)?;
-            let sight = self.sight_of_removal(owner, ledger, listing, answers, removal);
+            let sight = self.sight_of_removal(owner, listing, answers, removal);
             let step = self.table(kind).take(&removal.id, true, None, removal.key.as_deref(), &sight);
             if let Down::Forget { kept } = step {
                 plan.ledger.removing.retain(|r| r != removal);
@@ -327,7 +327,7 @@ impl Pass<'_> {
                 Down::Clear | Down::Mark(_) => {}
             }
         }
-        let me = self.identity(owner, ledger);
+        let me = self.identity(owner);
         for thing in &listing.things {
             if let MarkSeen::Whole(mark) = &thing.mark
                 && me.whose(&thing.mark) == super::sight::Whose::Ours

@@ -96,6 +96,8 @@ pub struct State {
     pub signals: Vec<Signal>,
     /// What was seen that matters for the verdict.
     pub evidence: Evidence,
+    /// How old a shared listing may be for an owner at rest; a controller's own setting if none.
+    pub listing_interval: Option<Duration>,
     trace: Option<String>,
 }
 
@@ -116,6 +118,7 @@ impl State {
             current: None,
             signals: Vec::new(),
             evidence: Evidence::default(),
+            listing_interval: None,
             trace: trace.then(String::new),
         }
     }

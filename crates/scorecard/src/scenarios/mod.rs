@@ -4,6 +4,7 @@ pub mod counts;
 pub mod crashes;
 pub mod denials;
 pub mod lifetime;
+pub mod paused;
 pub mod sleepers;
 pub mod storm;
 pub mod strangers;
@@ -98,6 +99,13 @@ pub const ALL: &[Scenario] = &[
         title: "asleep at every call, the name used again",
         cases: sleepers::cases,
         run: sleepers::run,
+        share: 10,
+    },
+    Scenario {
+        name: "paused",
+        title: "edits, deletion, hands in the cloud under a pause",
+        cases: paused::cases,
+        run: paused::run,
         share: 10,
     },
     Scenario {

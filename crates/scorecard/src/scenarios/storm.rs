@@ -4,6 +4,7 @@ use crate::bench::Bench;
 use crate::checks::{Verdict, all_gone, at_rest, close, converged, silent};
 use common::testing::wire::Target;
 use common::testing::{Chance, Edit, Lags, Millis, Variety, World};
+use std::time::Duration;
 
 /// How far a storm goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +76,7 @@ fn draw_lags(bench: &Bench, chance: &mut Chance) -> Lags {
 fn draw_weather(world: &World, force: Force, chance: &mut Chance) {
     world.sim.with(|s| {
         s.wire.latency = (10, 300);
+        s.listing_interval = chance.one_in(3).then_some(Duration::from_mins(5));
         s.wire.trouble = [3, 5, 8, 20][chance.index(4)];
         s.wire.trouble_writes = if chance.one_in(3) { 2 } else { 0 };
         s.wire.crashes = [0, 15, 40, 100][chance.index(4)];

@@ -23,6 +23,8 @@ fn scripts() -> Vec<(Vec<Act>, bool)> {
         vec![Act::StripLedger, Act::StripOwnerId, Act::WipeStatus, Act::CrashAll],
         vec![Act::Lose, Act::RestoreNewest],
         vec![Act::Lose, Act::CrashAll, Act::RestoreNewest],
+        vec![Act::Lose, Act::CreateAgain, Act::TakeBack],
+        vec![Act::Lose, Act::CrashAll, Act::CreateAgain, Act::TakeBack],
         vec![Act::CutLedger, Act::Repair],
         vec![Act::NewerLedger, Act::CrashAll, Act::Repair],
         vec![Act::SpoilOwnerId, Act::Repair],

@@ -176,7 +176,7 @@ impl Controller for BareController {
             sim: self.surroundings.sim.clone(),
             clock: Arc::clone(&self.surroundings.clock),
             call: self.timing.call,
-            interval: self.timing.poll,
+            interval: self.surroundings.sim.with(|s| s.listing_interval).unwrap_or(self.timing.poll),
             spec: spec::Spec::read(&object.spec),
             shared: Arc::clone(&self.shared),
             account: self.account.clone(),
