@@ -3,7 +3,7 @@ pub mod kinds;
 pub mod kube_wire;
 pub mod objects;
 pub mod pace;
-pub mod scopes;
+mod scopes;
 pub mod sight;
 pub mod spaces;
 pub mod watched;

@@ -10,7 +10,7 @@ const NAMESPACES: usize = 8;
 
 /// What one watch covers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Scope {
+pub(super) struct Scope {
     /// The kind.
     pub mapping: Mapping,
     /// Empty: all.
@@ -24,7 +24,7 @@ pub struct Scope {
 }
 /// What one policy looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Interest {
+pub(super) enum Interest {
     /// Kind, namespace, name.
     Object(Mapping, String, String),
     /// Kind, namespace (empty: all), labels.
@@ -32,7 +32,7 @@ pub enum Interest {
 }
 
 /// The narrowest watch that is not wasteful.
-pub fn choose<W>(watched: &HashMap<Scope, W>, denied: &HashSet<Scope>, interest: &Interest) -> Scope {
+pub(super) fn choose<W>(watched: &HashMap<Scope, W>, denied: &HashSet<Scope>, interest: &Interest) -> Scope {
     let (mapping, namespace, name) = match interest {
         Interest::List(mapping, namespace, selector) => {
             return Scope {
@@ -81,9 +81,9 @@ mod tests {
     fn object(namespace: &str, name: &str) -> Interest {
         Interest::Object(pods(), namespace.into(), name.into())
     }
-    fn watching(watched: &mut HashMap<Scope, ()>, denied: &HashSet<Scope>, interest: &Interest) -> Scope {
+    fn watching(watched: &mut HashMap<Scope, u8>, denied: &HashSet<Scope>, interest: &Interest) -> Scope {
         let scope = choose(watched, denied, interest);
-        watched.insert(scope.clone(), ());
+        watched.insert(scope.clone(), 0);
         scope
     }
 
