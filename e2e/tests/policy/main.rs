@@ -8,6 +8,7 @@ mod stage;
 
 mod conformance;
 mod drift;
+mod faults;
 mod lives;
 mod pruning;
 mod rights;
