@@ -144,6 +144,15 @@ async fn aggregated() -> Result<()> {
     stage.settled("other", "Compliant").await?;
     pause(5).await;
     assert!(!uid(&stage, "child").await?.is_empty(), "pruned in doubt");
+    // nor is it pruned while a selector cannot be read
+    let anywhere = json!({"apiVersion": "test.custody.dev/v1", "kind": "Thing", "metadata": {"name": "anywhere"}});
+    let selector = json!({"matchExpressions": [{"key": "a", "operator": "Seriously"}]});
+    let unreadable = json!({"spec": {"namespaceSelector": selector, "object-templates": [musthave(&anywhere)]}});
+    stage.merge(&policy, &unreadable).await?;
+    let message = stage.settled("half", "NonCompliant").await?;
+    assert!(message.contains("\"Seriously\" is not a valid label selector operator"), "{message}");
+    pause(5).await;
+    assert!(!uid(&stage, "child").await?.is_empty(), "pruned in doubt");
     // and when the doubt is over, it goes
     stage.merge(&policy, &edit(json!([musthave(&thing(&stage, "next"))]))).await?;
     stage.settled("half", "Compliant").await?;
@@ -151,6 +160,18 @@ async fn aggregated() -> Result<()> {
     controller.must_run()?;
     stage.delete(&api).await?;
     stage.clear().await
+}
+
+/// The API server takes a moment to hear of a webhook.
+async fn wait_until_refused(stage: &Stage, object: &Value) -> Result<()> {
+    let mut probe = object.clone();
+    probe["metadata"]["name"] = "probe".into();
+    until("the webhook to refuse", PATIENCE, || async {
+        // It may begin to refuse between the two.
+        let refused = stage.create(&probe).await.is_err() || stage.delete(&probe).await.is_err();
+        Ok(if refused { Seen::Yes(()) } else { Seen::NotYet("not asked yet".into()) })
+    })
+    .await
 }
 
 #[tokio::test]
@@ -171,15 +192,7 @@ async fn webhook() -> Result<()> {
     stage.create(&hook).await?;
     let mut child = thing(&stage, "guarded");
     child["metadata"]["labels"] = json!({"guarded": stage.namespace()});
-    // The API server takes a moment to hear of a webhook.
-    until("the webhook to refuse", PATIENCE, || async {
-        let mut probe = child.clone();
-        probe["metadata"]["name"] = "probe".into();
-        let made = stage.create(&probe).await;
-        stage.delete(&probe).await.ok();
-        Ok(made.map_or(Seen::Yes(()), |_| Seen::NotYet("not asked yet".into())))
-    })
-    .await?;
+    wait_until_refused(&stage, &child).await?;
     // when a policy wants the object
     let policy = stage.policy("guarded", &spec(&[musthave(&child)]));
     stage.create(&policy).await?;
@@ -193,13 +206,7 @@ async fn webhook() -> Result<()> {
     stage.settled("guarded", "Compliant").await?;
     // and the same when it is pruned
     stage.create(&hook).await?;
-    until("the webhook to refuse again", PATIENCE, || async {
-        let mut probe = child.clone();
-        probe["metadata"]["name"] = "probe".into();
-        let made = stage.create(&probe).await;
-        Ok(made.map_or(Seen::Yes(()), |_| Seen::NotYet("not asked yet".into())))
-    })
-    .await?;
+    wait_until_refused(&stage, &child).await?;
     stage.delete(&policy).await?;
     stage
         .wait("guarded", "to say what refuses", |found| {

@@ -409,7 +409,13 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
                 action,
                 why: why.to_owned(),
             };
+            let index = read.index;
+            let opposed = if enforce { rivals.opposed(index, &reference(mapping, namespace, name)) } else { None };
             previews.push(match &one.seen {
+                _ if opposed.is_some() => {
+                    let title = format!("{} [{name}]", mapping.plural);
+                    say("blocked", &rivals::told(&title, index, opposed.unwrap_or_default()))
+                }
                 Seen::Failed(trouble) => {
                     doubts.push(trouble.to_string());
                     say("blocked", &trouble.to_string())
@@ -431,7 +437,7 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
                         desired: &one.desired,
                         enforce: false,
                         manager: "",
-                        index: read.index,
+                        index,
                         rivals: &rivals,
                     };
                     let checked = check::check(ground, subject, live, results).await;

@@ -162,7 +162,7 @@ fn over(checked: Checked, remember: bool) -> Attempt {
 }
 
 async fn attempt(ground: Ground<'_>, subject: Subject<'_>, current: &Value, outcome: &Outcome) -> Attempt {
-    if subject.enforce
+    if ground.policy.spec.enforces()
         && let Some(other) = subject.rivals.broken(subject.index, &subject.reference(), current, &outcome.merged)
     {
         let message = rivals::told(&subject.title(), subject.index, other);
