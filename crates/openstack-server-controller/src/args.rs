@@ -2,9 +2,8 @@
 use crate::client::{Client, Connection, Limits};
 use crate::cloud::Cloud;
 use crate::clouds::CloudConfig;
-use crate::http::Http;
-use crate::metered::Metered;
 use crate::names::{CAPO, CONTROLLER, KIND, PEERS, reason};
+use crate::operations;
 use crate::reconcile::Policy;
 use crate::session::Sessions;
 use clap::{Args, ValueEnum};
@@ -12,8 +11,9 @@ use common::clock::SharedClock;
 use common::engine::estate::Fault;
 use common::engine::{Settings, Timing};
 use common::peer::Guard;
+use common::process::metered::Metered;
 use common::process::metrics::Metrics;
-use common::transport::Transport;
+use http_transport::Http;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,12 +101,11 @@ impl OpenStackArgs {
         let at_once = usize::try_from(self.calls_at_once).unwrap_or(8);
         let limits = Limits { read: call, at_once, ..Limits::default() };
         let connect = Box::new(move |config: &CloudConfig| -> Result<Arc<dyn Cloud>, Fault> {
-            let http = Http::new(config, call)
+            let user_agent = concat!("openstack-server-controller/", env!("CARGO_PKG_VERSION"));
+            let (authority, anybody) = (config.ca.as_deref(), !config.verify);
+            let http = Http::new(&http_transport::Settings { user_agent, call, authority, anybody })
                 .map_err(|message| Fault::Terminal { reason: reason::AUTHENTICATION_FAILED, message })?;
-            let transport: Arc<dyn Transport> = match &metrics {
-                Some(metrics) => Arc::new(Metered::new(http, time.clone(), metrics.clone())),
-                None => Arc::new(http),
-            };
+            let transport = Metered::around(http, operations::NAMES, time.clone(), metrics.clone());
             Ok(Arc::new(Client::new(Connection::new(transport, time.clone(), config.clone(), limits))))
         });
         Sessions::new(connect, clock.clone(), Duration::from_secs(self.list_interval_seconds))

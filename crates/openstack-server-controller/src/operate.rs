@@ -1,115 +1,51 @@
-//! `plan`, `audit`, `takeover`, `release`, `doctor`: reads the owners and the clouds, asks common's judgement, says the result.
-//! Credentials belong to objects here, so an audit looks into every project that some object has credentials for.
+//! `plan`, `audit`, `takeover`, `release`, `doctor`: what is special about them here. Credentials belong to objects, so an
+//! audit looks into every project that some object has credentials for.
 use crate::api::OpenStackServer;
 use crate::args::OpenStackArgs;
 use crate::cloud::{Item, Kind};
 use crate::grants::GRANTS;
 use crate::kube_inputs::KubeInputs;
-use crate::names::CONTROLLER;
 use crate::reconcile::{Reconciler, Subject};
 use crate::session::Session;
-use common::clock::{SharedClock, SystemClock};
+use common::engine::Engine;
 use common::engine::estate::Freshness;
 use common::engine::fence::Open;
-use common::engine::owner::{OwnerApi, OwnerView, Patched};
 use common::engine::preview::{Act, preview};
 use common::engine::report::Progress;
 use common::engine::rules::Rulebook;
-use common::engine::{Engine, Settings};
 use common::names;
+use common::operator::desk::{self, Seen, refuse_filters};
 use common::operator::doctor::{Check, Health};
-use common::operator::{Found, Owner, Row, audit, doctor, full_name, plan, release, render, takeover};
-use common::owner_api::KubeOwnerApi;
-use common::process::cli::{FAILED, Inspect, ORPHANS_FOUND, Output, PLAN_NOT_EMPTY, Release, Takeover, say};
-use common::process::client;
+use common::operator::{Found, doctor, full_name, plan};
+use common::process::cli::{Inspect, Release, Takeover, say};
 use common::process::run::Failure;
-use common::random::Random;
-use common::runtime::object::{Arrived, Kept};
-use common::runtime::trigger::Trigger;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ApiResource, ListParams, PostParams};
-use kube::{Api, Client};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Everything a subcommand looks at.
+/// The owners, and the clouds behind them.
 struct Desk {
-    client: Client,
-    namespace: String,
-    settings: Settings,
+    owners: desk::Desk<OpenStackServer>,
     reconciler: Reconciler,
-    owners: Vec<(OpenStackServer, OwnerView, Value)>,
-    clock: SharedClock,
-    random: Arc<Random>,
-    output: Output,
 }
 
 async fn connect(inspect: &Inspect<OpenStackArgs>) -> Result<Desk, Failure> {
-    let config = client::config(inspect.kube.kubeconfig.as_deref()).await?;
-    let namespace = config.default_namespace.clone();
-    let client = client::connect(config, None)?;
-    let installation = match inspect.kube.installation_id.clone().filter(|id| !id.is_empty()) {
-        Some(id) => id,
-        None => client::installation_id(&client).await?,
-    };
-    let clock: SharedClock = Arc::new(SystemClock);
-    let random = Arc::new(Random::from_system()?);
-    let settings = inspect.own.settings(&installation);
-    let engine = Engine::new(settings.clone(), clock.clone(), random.clone(), Arc::new(Open), Rulebook::production());
-    let inputs = KubeInputs::new(client.clone(), clock.clone()).read_only();
+    let owners = desk::Desk::connect(inspect, |installation| inspect.own.settings(installation)).await?;
+    let (clock, settings) = (owners.clock.clone(), owners.settings.clone());
+    let engine = Engine::new(settings, clock.clone(), owners.random.clone(), Arc::new(Open), Rulebook::production());
+    let inputs = KubeInputs::new(owners.client.clone(), clock.clone()).read_only();
     let sessions = Arc::new(inspect.own.sessions(&clock, None));
     let (engine, policy) = (Arc::new(engine), inspect.own.policy());
-    let reconciler = Reconciler::new(engine, sessions, Arc::new(inputs), Arc::new(Open), clock.clone(), policy);
-    let mut desk =
-        Desk { settings, random, owners: Vec::new(), output: inspect.output, client, namespace, reconciler, clock };
-    desk.owners = desk.list(inspect).await?;
-    Ok(desk)
+    let reconciler = Reconciler::new(engine, sessions, Arc::new(inputs), Arc::new(Open), clock, policy);
+    Ok(Desk { owners, reconciler })
 }
 
 impl Desk {
-    /// All owners that the controller would serve.
-    async fn list(
-        &self,
-        inspect: &Inspect<OpenStackArgs>,
-    ) -> Result<Vec<(OpenStackServer, OwnerView, Value)>, Failure> {
-        let filter = inspect.kube.filter();
-        let resource = ApiResource::erase::<OpenStackServer>(&());
-        let api: Api<Arrived> = match &filter.namespace {
-            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
-            None => Api::all_with(self.client.clone(), &resource),
-        };
-        let mut params = ListParams::default().limit(500);
-        params.label_selector = filter.selector();
-        let mut owners = Vec::new();
-        loop {
-            let page = api.list(&params).await?;
-            for object in &page.items {
-                let kept = Kept::new(object, Trigger::default());
-                let (view, status) = kept.view();
-                owners.push((kept.decode()?, view, status));
-            }
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                return Ok(owners);
-            }
-        }
-    }
-    fn api(&self) -> KubeOwnerApi {
-        KubeOwnerApi::new::<OpenStackServer>(self.client.clone(), CONTROLLER)
-    }
-    fn views(&self, name: Option<&str>) -> Vec<OwnerView> {
-        let wanted = |view: &&OwnerView| name.is_none_or(|name| view.name == name || full_name(view) == name);
-        self.owners.iter().map(|(_, view, _)| view).filter(wanted).cloned().collect()
-    }
-    fn known(&self) -> Vec<Owner> {
-        self.owners.iter().map(|(_, view, _)| Owner::of(view, &self.settings)).collect()
-    }
     /// One session for each project that an owner has credentials for, by scope; and why some cannot be looked into.
     async fn projects(&self) -> (BTreeMap<String, Arc<Session>>, Vec<String>) {
         let (mut projects, mut closed) = (BTreeMap::new(), Vec::new());
-        for (object, view, _) in &self.owners {
+        for Seen { object, view, .. } in &self.owners.owners {
             match self.reconciler.session_of(view, &object.spec).await {
                 Ok((session, identity)) => drop(projects.entry(identity.scope()).or_insert(session)),
                 Err(progress) => closed.push(format!("{}: {}", full_name(view), said(&progress))),
@@ -122,14 +58,10 @@ impl Desk {
         let kinds: BTreeSet<Kind> = Kind::ALL.into();
         let mut all = Vec::new();
         for session in projects.values() {
-            let snapshots = session.snapshots(&kinds, Freshness::SentAfter(self.clock.boot())).await?;
+            let snapshots = session.snapshots(&kinds, Freshness::SentAfter(self.owners.clock.boot())).await?;
             all.extend(snapshots.iter().flat_map(|snapshot| snapshot.items.iter().map(found)));
         }
         Ok(all)
-    }
-    fn say<R: Row>(&self, rows: &[R]) -> Result<(), Failure> {
-        say(&render(rows, self.output)?);
-        Ok(())
     }
 }
 
@@ -163,9 +95,10 @@ fn veil(act: &mut Act) {
 /// What would be created, adopted, changed and deleted, and whether the quotas allow it.
 pub async fn plan(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure> {
     let desk = connect(inspect).await?;
+    let owners = &desk.owners;
     let mut steps = Vec::new();
     let mut creates: BTreeMap<String, (Arc<Session>, BTreeMap<&'static str, i64>)> = BTreeMap::new();
-    for (object, view, status) in &desk.owners {
+    for Seen { object, view, status } in &owners.owners {
         let subject = Subject { view, spec: &object.spec, status: Some(status) };
         let (estate, session) = match desk.reconciler.estate(subject).await {
             Ok(found) => found,
@@ -175,7 +108,7 @@ pub async fn plan(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure>
             }
         };
         let paused = view.annotations.contains_key(names::PAUSED).then(|| "paused by its annotation".to_owned());
-        let mut preview = preview(&desk.settings, &desk.clock, &desk.random, view, paused, &estate).await;
+        let mut preview = preview(&owners.settings, &owners.clock, &owners.random, view, paused, &estate).await;
         let scope = session.cloud().identity().await?.scope();
         for act in &mut preview.acts {
             if let Act::Create { slot, .. } = act {
@@ -205,94 +138,43 @@ pub async fn plan(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure>
             }
         }
     }
-    desk.say(&steps)?;
-    Ok(if steps.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(PLAN_NOT_EMPTY) })
+    owners.end_plan(&steps)
 }
 
 /// Every thing that carries our kind of mark, and whether its owner lives.
 pub async fn audit(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure> {
-    if inspect.kube.filter() != common::filter::Filter::default() {
-        return Err(
-            "an audit of some owners would call the things of all others orphans: run it without filters".into()
-        );
-    }
+    refuse_filters(&inspect.kube.filter())?;
     let desk = connect(inspect).await?;
     let (projects, closed) = desk.projects().await;
     for why in &closed {
         tracing::warn!(why, "its project was not looked into");
     }
-    let findings = audit::judge(&desk.found(&projects).await?, &desk.known(), &desk.settings.installation);
-    desk.say(&findings)?;
-    let orphans = findings.iter().any(|finding| finding.verdict.is_orphan());
-    Ok(if orphans { ExitCode::from(ORPHANS_FOUND) } else { ExitCode::SUCCESS })
+    desk.owners.end_audit(&desk.found(&projects).await?)
 }
 
 /// Asks owners that came from another installation to be taken over.
 pub async fn takeover(args: &Takeover<OpenStackArgs>) -> Result<ExitCode, Failure> {
-    let desk = connect(&args.inspect).await?;
-    let views = desk.views(args.name.as_deref());
-    let orders = if args.dry_run {
-        takeover::orders(&views, &desk.settings, &args.from)
-    } else {
-        takeover::ask(&desk.api(), &views, &desk.settings, &args.from).await
-    };
-    desk.say(&orders)?;
-    let failed = orders.iter().any(|order| order.failed);
-    Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    connect(&args.inspect).await?.owners.takeover(&args.from, args.name.as_deref(), args.dry_run).await
 }
 
 /// Lets owners go; what they owned stays and is listed.
 pub async fn release(args: &Release<OpenStackArgs>) -> Result<ExitCode, Failure> {
-    let desk = connect(&args.inspect).await?;
-    let views = desk.views(args.name.as_deref());
-    if views.is_empty() {
-        return Err("no such owner".into());
-    }
-    let (mut all, mut failed) = (Vec::new(), false);
-    for view in &views {
-        match release_one(&desk, view, args.dry_run).await {
-            Ok(survivors) => all.extend(survivors),
-            Err(why) => {
-                failed = true;
-                tracing::error!(owner = full_name(view), %why, "not released");
-            }
-        }
-    }
-    desk.say(&all)?;
-    Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
-}
-async fn release_one(desk: &Desk, view: &OwnerView, dry_run: bool) -> Result<Vec<release::Survivor>, Failure> {
-    let (survivors, patch) = release::release(view, &desk.settings)?;
-    if dry_run {
-        return Ok(survivors);
-    }
-    // The receipt first: nothing may be forgotten before it is written down.
-    let receipt = release::receipt(view, &desk.settings, &survivors, &desk.namespace, desk.clock.wall())?;
-    let receipts: Api<ConfigMap> = Api::namespaced(desk.client.clone(), &desk.namespace);
-    match receipts.create(&PostParams::default(), &receipt).await {
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-        Err(why) => return Err(why.into()),
-    }
-    match desk.api().patch(view, &patch).await {
-        Patched::Stored(_) | Patched::Gone => Ok(survivors),
-        Patched::Conflict => Err("changed meanwhile, run again".into()),
-        Patched::Refused(why) | Patched::Unknown(why) => Err(why.into()),
-    }
+    connect(&args.inspect).await?.owners.release(args.name.as_deref(), args.dry_run).await
 }
 
 /// Permissions, credentials, clock, extensions and installation id, before the first create.
 pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure> {
     let desk = connect(inspect).await?;
-    let filter = inspect.kube.filter();
-    let mut checks = doctor::access(&desk.client, GRANTS, filter.namespace.as_deref(), &desk.namespace).await;
+    let owners = &desk.owners;
+    let mut checks =
+        doctor::access(&owners.client, GRANTS, owners.filter.namespace.as_deref(), &owners.namespace).await;
     let (projects, closed) = desk.projects().await;
     checks.extend(closed.into_iter().map(|why| Check::new(Health::Bad, "cloud: credentials", why)));
     for (scope, session) in &projects {
         let cloud = session.cloud();
         let who = cloud.identity().await?;
         checks.push(Check::new(Health::Good, format!("cloud: {scope}"), who.user.clone()));
-        checks.push(doctor::clock(who.date, desk.clock.wall()));
+        checks.push(doctor::clock(who.date, owners.clock.wall()));
         match cloud.extensions().await {
             Ok(extensions) if extensions.contains(crate::cloud::TAGS) => {
                 checks.push(Check::new(Health::Good, "cloud: Neutron", "has tags"));
@@ -313,11 +195,9 @@ pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failur
         });
     }
     if let Ok(found) = desk.found(&projects).await {
-        checks.push(doctor::installation(&found, &desk.known(), &desk.settings.installation));
+        checks.push(doctor::installation(&found, &owners.known(), &owners.settings.installation));
     }
-    desk.say(&checks)?;
-    let bad = checks.iter().any(|check| check.health == Health::Bad);
-    Ok(if bad { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    owners.end_doctor(&checks)
 }
 
 /// The definitions of the custom resources.

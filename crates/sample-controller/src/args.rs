@@ -1,16 +1,16 @@
 //! This controller's own flags, and what they make.
 use crate::client::{Client, Limits};
 use crate::credentials::Credentials;
-use crate::http::Http;
-use crate::metered::Metered;
 use crate::names::{CONTROLLER, KIND, MANAGER};
+use crate::operations;
 use crate::session::Account;
 use clap::Args;
 use common::clock::SharedClock;
 use common::engine::{Settings, Timing};
 use common::peer::Guard;
+use common::process::metered::Metered;
 use common::process::metrics::Metrics;
-use common::transport::Transport;
+use http_transport::Http;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,12 +61,11 @@ impl SampleArgs {
         }
     }
     /// The account behind the token file, over real sockets.
-    pub fn account(&self, clock: &SharedClock, metrics: Option<Arc<Metrics>>) -> Result<Account, reqwest::Error> {
-        let http = Http::new(self.call())?;
-        let transport: Arc<dyn Transport> = match metrics {
-            Some(metrics) => Arc::new(Metered::new(http, clock.clone(), metrics)),
-            None => Arc::new(http),
-        };
+    pub fn account(&self, clock: &SharedClock, metrics: Option<Arc<Metrics>>) -> Result<Account, String> {
+        let user_agent = concat!("sample-controller/", env!("CARGO_PKG_VERSION"));
+        let http =
+            Http::new(&http_transport::Settings { user_agent, call: self.call(), authority: None, anybody: false })?;
+        let transport = Metered::around(http, operations::NAMES, clock.clone(), metrics);
         let limits = Limits { read: self.call(), ..Limits::default() };
         let (url, time) = (self.cloud_url.clone(), clock.clone());
         let connect = Box::new(move |token| -> Arc<dyn crate::cloud::Cloud> {

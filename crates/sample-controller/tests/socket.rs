@@ -9,10 +9,10 @@ use cloud_emulator::kit::{EmulatedCloud, Settings};
 use cloud_emulator::sample::SampleCloud;
 use common::clock::{Boot, Clock, SharedClock, SystemClock};
 use common::engine::estate::{Fault, Outcome};
+use http_transport::Http;
 use sample_controller::client::{Client, Limits};
 use sample_controller::cloud::{Attributes, Cloud, Creation, Kind, State, Tags};
 use sample_controller::credentials::Token;
-use sample_controller::http::Http;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -26,7 +26,9 @@ struct World {
     _stop: DropGuard,
 }
 fn client(address: &str, token: &str) -> Client {
-    let http = Http::new(Duration::from_secs(2)).unwrap();
+    let call = Duration::from_secs(2);
+    let http =
+        Http::new(&http_transport::Settings { user_agent: "test", call, authority: None, anybody: false }).unwrap();
     let clock: SharedClock = Arc::new(SystemClock);
     let limits = Limits { pause: Duration::ZERO, page: 3, ..Limits::default() };
     Client::new(Arc::new(http), clock, &format!("http://{address}"), Token::new(token), limits)

@@ -29,6 +29,7 @@ pub const ALL: &[Mutation] = &[
     off(Rule::RenewBeforeResend, "token sent again without renewed intent", &["S7", "core", "users"]),
     off(Rule::SettleNotFound, "forgotten on the first NotFound", &["S1", "core", "S7"]),
     off(Rule::ListingDatedBySending, "stale snapshot trusted", &["core", "S7"]),
+    off(Rule::UnsettledByOthers, "a ledger rebuilt by another process believed at once", &["users", "S7"]),
     off(Rule::LateTag, "late tag forgotten", &["core", "S7", "users"]),
     off(Rule::PlaceCheck, "copy without place check", &["S8", "moves"]),
     off(Rule::StartWindow, "create after the start window", &["S7", "core"]),

@@ -23,6 +23,8 @@ pub(crate) struct OwnerMemory {
     adjusted: HashMap<Slot, Boot>,
     /// When the cloud last acknowledged that our mark went on or off: what it shows before that has settled says nothing.
     retagged: HashMap<Thing, Boot>,
+    /// The process that wrote the ledger last seen.
+    writer: Option<u64>,
     /// Highest seq seen.
     pub(crate) seq: u64,
     /// The owner id.
@@ -36,12 +38,13 @@ pub(crate) struct OwnerMemory {
 pub(crate) struct Memory {
     owners: Mutex<HashMap<String, OwnerMemory>>,
     settle: Duration,
+    process: u64,
     rules: Rulebook,
 }
 
 impl Memory {
-    pub(crate) fn new(settle: Duration, rules: Rulebook) -> Self {
-        Memory { owners: Mutex::new(HashMap::new()), settle, rules }
+    pub(crate) fn new(settle: Duration, process: u64, rules: Rulebook) -> Self {
+        Memory { owners: Mutex::new(HashMap::new()), settle, process, rules }
     }
     /// For a rehearsal: everything seen counts at once.
     pub(crate) fn settle_at_once(&mut self) {
@@ -71,6 +74,12 @@ impl Memory {
     /// Sees a ledger: notes what is new in it, drops what is no longer in it.
     pub(crate) fn notice(&self, uid: &str, owner: OwnerId, ledger: &Ledger, now: Boot) {
         self.with(uid, now, |m| {
+            // a ledger rebuilt elsewhere may lack what this process has intended and made
+            let before = m.writer.replace(ledger.writer.process);
+            let another = ledger.writer.process != self.process && before.is_some_and(|p| p != ledger.writer.process);
+            if another && self.rules.apply(Rule::UnsettledByOthers) {
+                m.trusted_from = m.trusted_from.max(now + self.settle);
+            }
             m.owner = Some(owner);
             m.scope.clone_from(&ledger.scope);
             m.seq = m.seq.max(ledger.seq);

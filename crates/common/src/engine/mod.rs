@@ -70,8 +70,8 @@ impl Engine {
         fence: Arc<dyn Fence>,
         rules: Rulebook,
     ) -> Self {
-        let memory = Memory::new(settings.timing.settle(), rules.clone());
         let process = random.bits64();
+        let memory = Memory::new(settings.timing.settle(), process, rules.clone());
         Engine { settings, clock, random, fence, rules, memory, process, writes: AtomicU64::new(0) }
     }
     /// The owner is gone for good.

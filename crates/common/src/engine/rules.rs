@@ -76,6 +76,8 @@ rules! {
     SettleNotFound,
     /// "Unmarked" is trusted only after settle: tags come late.
     LateTag,
+    /// Absence settles anew when another process has written the ledger.
+    UnsettledByOthers,
     /// A listing says nothing about what was written after it was sent.
     ListingDatedBySending,
     /// The last sweep before the finalizer goes asks the cloud afresh.

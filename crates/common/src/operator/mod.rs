@@ -1,6 +1,7 @@
 //! What a person runs beside the controller: `audit`, `plan`, `takeover`, `release`, `doctor`. The same for every controller:
 //! judgements are pure functions over what a cloud shows and what owners say.
 pub mod audit;
+pub mod desk;
 pub mod doctor;
 pub mod plan;
 pub mod release;

@@ -3,6 +3,7 @@ pub mod cli;
 pub mod client;
 pub mod health;
 pub mod leader;
+pub mod metered;
 pub mod metrics;
 pub mod orphans;
 pub mod owned;

@@ -1,13 +1,9 @@
-//! Counts and times every exchange with the cloud, under names from a closed set.
-use async_trait::async_trait;
-use common::clock::SharedClock;
-use common::process::metrics::Metrics;
-use common::transport::{Request, Response, Transport, TransportError};
+//! How the calls to the cloud are named in metrics and logs.
+use common::process::metered::Names;
 use http::Method;
-use std::sync::Arc;
-use tracing::{debug, info};
 
-const SERVICE: &str = "openstack";
+/// Service, operations and request ids.
+pub const NAMES: Names = Names { service: "openstack", operation, request_id: "x-openstack-request-id" };
 /// Collections in use; anything else is `other`.
 const COLLECTIONS: [&str; 18] = [
     "servers",
@@ -30,19 +26,6 @@ const COLLECTIONS: [&str; 18] = [
     "metadata",
 ];
 
-/// A transport that counts.
-pub struct Metered<T> {
-    inner: T,
-    clock: SharedClock,
-    metrics: Arc<Metrics>,
-}
-impl<T> Metered<T> {
-    /// Around another transport.
-    pub fn new(inner: T, clock: SharedClock, metrics: Arc<Metrics>) -> Self {
-        Metered { inner, clock, metrics }
-    }
-}
-
 /// `<collection>.<verb>`; ids are never part of it.
 fn operation(method: &Method, path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -61,32 +44,6 @@ fn operation(method: &Method, path: &str) -> String {
         _ => "other",
     };
     format!("{}.{verb}", parts[at])
-}
-
-#[async_trait]
-impl<T: Transport> Transport for Metered<T> {
-    async fn exchange(&self, request: Request) -> Result<Response, TransportError> {
-        let operation = operation(request.method(), request.uri().path());
-        let (write, path) = (request.method() != Method::GET, request.uri().path().to_owned());
-        let began = self.clock.boot();
-        let reply = self.inner.exchange(request).await;
-        let took = self.clock.boot().since(began);
-        let code = match &reply {
-            Ok(response) => response.status().as_u16().to_string(),
-            Err(TransportError::NotSent(_)) => "not_sent".to_owned(),
-            Err(TransportError::NoReply(_)) => "no_reply".to_owned(),
-        };
-        self.metrics.cloud_request(SERVICE, &operation, &code, took);
-        let id = reply.as_ref().ok().and_then(|r| crate::client::reply::header(r, "x-openstack-request-id"));
-        let request_id = id.unwrap_or_default();
-        // A log of writes is an audit trail; reads are many and say little.
-        if write {
-            info!(operation, path, code, request_id, "cloud write");
-        } else {
-            debug!(operation, path, code, request_id, "cloud read");
-        }
-        reply
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,26 @@
 //! One HTTP exchange on a real socket, and whether a failed one can have reached the other side.
-use crate::clouds::CloudConfig;
 use async_trait::async_trait;
 use common::transport::{Request, Response, Transport, TransportError};
 use std::error::Error;
 use std::time::Duration;
 
-/// More than a page of a thousand servers ever needs; keeps a broken peer from filling the memory.
+/// More than a page of a thousand things ever needs; keeps a broken peer from filling the memory.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// Connecting is the part whose failure says for sure that nothing was sent.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// How to reach and believe the other side.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings<'a> {
+    /// Who calls, as the other side's logs show it.
+    pub user_agent: &'a str,
+    /// A whole call is over after this time.
+    pub call: Duration,
+    /// PEM certificates of an authority to believe besides the usual ones.
+    pub authority: Option<&'a str>,
+    /// Anybody is believed: only if the user said so.
+    pub anybody: bool,
+}
 
 /// HTTP over reqwest.
 #[derive(Clone, Debug)]
@@ -16,22 +28,22 @@ pub struct Http {
     client: reqwest::Client,
 }
 impl Http {
-    /// A pool of connections to one cloud, believed by its own authority if it has one, whose calls are over after `call`.
-    pub fn new(config: &CloudConfig, call: Duration) -> Result<Self, String> {
+    /// A pool of connections.
+    pub fn new(settings: &Settings<'_>) -> Result<Self, String> {
         let mut builder = reqwest::Client::builder()
-            .connect_timeout(CONNECT.min(call))
-            .timeout(call)
+            .connect_timeout(CONNECT.min(settings.call))
+            .timeout(settings.call)
             // A redirected write would be sent twice.
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
-            .user_agent(concat!("openstack-server-controller/", env!("CARGO_PKG_VERSION")));
-        if let Some(pem) = &config.ca {
-            let wrong = |_| "cacert holds something that is no certificate in PEM".to_owned();
+            .user_agent(settings.user_agent);
+        if let Some(pem) = settings.authority {
+            let wrong = |_| "the authority holds something that is no certificate in PEM".to_owned();
             for certificate in reqwest::Certificate::from_pem_bundle(pem.as_bytes()).map_err(wrong)? {
                 builder = builder.add_root_certificate(certificate);
             }
         }
-        if !config.verify {
+        if settings.anybody {
             builder = builder.danger_accept_invalid_certs(true);
         }
         builder.build().map(|client| Http { client }).map_err(why)
