@@ -75,7 +75,8 @@ impl House {
     }
     fn engine(&self, controller: &'static str, kind: &str, peers: Guard) -> Arc<Engine> {
         let context = &self.context;
-        let settings = Settings { controller, kind: kind.to_owned(), peers, ..self.args.settings(&context.installation) };
+        let settings =
+            Settings { controller, kind: kind.to_owned(), peers, ..self.args.settings(&context.installation) };
         let (clock, random, fence) = (context.clock.clone(), context.random.clone(), context.fence.clone());
         Arc::new(Engine::new(settings, clock, random, fence, Rulebook::production()))
     }

@@ -72,10 +72,14 @@ impl Session {
             let key = balancer.map(str::to_owned);
             let made = || {
                 let (cloud, key) = (self.cloud.clone(), key.clone());
-                Arc::new(Observer::new(self.clock.clone(), self.interval, move || -> BoxFuture<'static, Fetched<Item>> {
-                    let (cloud, key) = (cloud.clone(), key.clone());
-                    Box::pin(async move { cloud.members(key.as_deref()).await.map(|list| (list.date, list.items)) })
-                }))
+                Arc::new(Observer::new(
+                    self.clock.clone(),
+                    self.interval,
+                    move || -> BoxFuture<'static, Fetched<Item>> {
+                        let (cloud, key) = (cloud.clone(), key.clone());
+                        Box::pin(async move { cloud.members(key.as_deref()).await.map(|list| (list.date, list.items)) })
+                    },
+                ))
             };
             known.entry(key.clone()).or_insert_with(made).clone()
         };

@@ -279,7 +279,10 @@ async fn clusters_are_accepted_and_refused_as_the_peer_does() {
     ];
     judge(&api, "OpenStackCluster", &base, &cases).await;
     // given one with defaults
-    let stored = api.create(&PostParams::default(), &object("OpenStackCluster", &base, &json!({"bastion": {"spec": server}}))).await.unwrap();
+    let stored = api
+        .create(&PostParams::default(), &object("OpenStackCluster", &base, &json!({"bastion": {"spec": server}})))
+        .await
+        .unwrap();
     assert_eq!(stored.data["spec"]["bastion"]["enabled"], true, "the default is stored");
     assert_eq!(stored.data["spec"]["identityRef"]["type"], "Secret");
     let patch = |spec: Value| {
@@ -363,7 +366,8 @@ async fn machines_are_accepted_and_refused_as_the_peer_does() {
     templates.create(&PostParams::default(), &template).await.unwrap();
     let changed = json!({"spec": {"template": {"spec": {"sshKeyName": "k"}}}});
     // A policy takes a moment to be known to the API server.
-    let refused = |answer: &kube::Result<DynamicObject>| answer.as_ref().is_err_and(|why| why.to_string().contains("immutable"));
+    let refused =
+        |answer: &kube::Result<DynamicObject>| answer.as_ref().is_err_and(|why| why.to_string().contains("immutable"));
     e2e::until("the policy to be in force", PATIENCE, || async {
         let dry = PatchParams { dry_run: true, ..PatchParams::default() };
         let answer = templates.patch("x", &dry, &Patch::Merge(&changed)).await;
@@ -376,6 +380,9 @@ async fn machines_are_accepted_and_refused_as_the_peer_does() {
     rehearsal["metadata"] = json!({"annotations": {"topology.cluster.x-k8s.io/dry-run": ""}});
     let dry = PatchParams { dry_run: true, ..PatchParams::default() };
     templates.patch("x", &dry, &Patch::Merge(&rehearsal)).await.unwrap();
-    assert!(templates.patch("x", &PatchParams::default(), &Patch::Merge(&rehearsal)).await.is_err(), "only in a rehearsal");
+    assert!(
+        templates.patch("x", &PatchParams::default(), &Patch::Merge(&rehearsal)).await.is_err(),
+        "only in a rehearsal"
+    );
     namespace.finish(PATIENCE).await.unwrap();
 }

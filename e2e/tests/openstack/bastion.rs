@@ -40,8 +40,7 @@ impl Clusters {
         if let (Some(spec), Some(fields)) = (spec.as_object_mut(), fields.as_object()) {
             spec.extend(fields.clone());
         }
-        let object =
-            json!({"apiVersion": API_VERSION, "kind": "OpenStackCluster", "metadata": metadata, "spec": spec});
+        let object = json!({"apiVersion": API_VERSION, "kind": "OpenStackCluster", "metadata": metadata, "spec": spec});
         let object: DynamicObject = serde_json::from_value(object).map_err(Error::other)?;
         self.0.create(&PostParams::default(), &object).await?;
         Ok(())
@@ -50,7 +49,12 @@ impl Clusters {
         self.0.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(())
     }
-    pub(crate) async fn wait(&self, name: &str, what: &str, wanted: impl Fn(&DynamicObject) -> bool) -> Result<DynamicObject> {
+    pub(crate) async fn wait(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&DynamicObject) -> bool,
+    ) -> Result<DynamicObject> {
         e2e::wait_for_object(&self.0, name, &format!("{name} {what}"), PATIENCE, wanted).await
     }
     pub(crate) async fn wait_bastion(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Result<DynamicObject> {

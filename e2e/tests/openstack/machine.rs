@@ -43,9 +43,8 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) async fn of(cluster: &Cluster, namespace: &str) -> Result<Self> {
         let client = cluster.client().await?;
-        let api = |version: &str, kind: &str, plural: &str| {
-            dynamic_api(client.clone(), namespace, version, kind, plural)
-        };
+        let api =
+            |version: &str, kind: &str, plural: &str| dynamic_api(client.clone(), namespace, version, kind, plural);
         Ok(Core {
             machines: api(CORE, "Machine", "machines"),
             ours: api(INFRASTRUCTURE, "OpenStackMachine", "openstackmachines"),
@@ -106,10 +105,11 @@ async fn story() -> Result<()> {
         assert_eq!(server.fields["tags"], json!(["cluster", "node"]), "tags of cluster and machine");
         assert_eq!(server.fields["OS-EXT-SRV-ATTR:user_data"], json!("I2Nsb3VkLWNvbmZpZw=="), "the bootstrap data");
     }
-    let plane_machine = e2e::wait_for_object(&core.ours, "cp", "the control plane machine to be ready", PATIENCE, |it| {
-        condition(it, "Ready").is_some_and(|it| it.0 == "True")
-    })
-    .await?;
+    let plane_machine =
+        e2e::wait_for_object(&core.ours, "cp", "the control plane machine to be ready", PATIENCE, |it| {
+            condition(it, "Ready").is_some_and(|it| it.0 == "True")
+        })
+        .await?;
     let status = &plane_machine.data["status"];
     assert_eq!((&status["initialization"]["provisioned"], &status["ready"]), (&json!(true), &json!(true)));
     assert_eq!(status["failureDomain"], "nova");
@@ -143,7 +143,9 @@ async fn story() -> Result<()> {
     let (member, server) = (at(&|it| it["kind"] == "members"), at(&|it| it["thing"] == instance));
     assert!(member.is_some() && member < server, "the member goes at {member:?}, its server at {server:?}");
     let made = stage.things().await?.iter().filter(|it| it.is_ours()).count();
-    seen(&format!("Cluster API's core made 3 machines: {made} things made, each Machine with its providerID and addresses, none left"));
+    seen(&format!(
+        "Cluster API's core made 3 machines: {made} things made, each Machine with its providerID and addresses, none left"
+    ));
     controller.must_run()?;
     controller.kill().await?;
     stage.clear().await?;

@@ -63,7 +63,11 @@ async fn whole() -> Result<()> {
     assert!(volumes.iter().any(|volume| volume["is_bootable"] == true && volume["name"] == "srv-root"), "{volumes:?}");
     let group = &look["server_groups"][0];
     assert_eq!(group["member_ids"], json!([server["id"]]), "{group}");
-    assert_eq!(look["user_data"][server["id"].as_str().unwrap_or_default()], json!("#cloud-config"), "as the guest reads it");
+    assert_eq!(
+        look["user_data"][server["id"].as_str().unwrap_or_default()],
+        json!("#cloud-config"),
+        "as the guest reads it"
+    );
     // when somebody puts sub-ports on the trunk
     let riding = real.script("ride.py", &[look["trunks"][0]["id"].as_str().unwrap_or_default()]).await?;
     assert_eq!(real.look().await?["trunks"][0]["sub_ports"].as_array().map(Vec::len), Some(2), "{riding}");
@@ -79,7 +83,9 @@ async fn whole() -> Result<()> {
         .filter(|line| line.starts_with("cloud_requests_total{"))
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
         .sum();
-    seen(&format!("a real OpenStack: a server with 3 ports, a trunk with 2 sub-ports, 3 volumes and a server group made and deleted in {calls} calls, nothing left"));
+    seen(&format!(
+        "a real OpenStack: a server with 3 ports, a trunk with 2 sub-ports, 3 volumes and a server group made and deleted in {calls} calls, nothing left"
+    ));
     controller.kill().await?;
     real.clear().await
 }

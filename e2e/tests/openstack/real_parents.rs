@@ -29,7 +29,8 @@ async fn bastions() -> Result<()> {
     if let (Some(spec), Some(more)) = (spec.as_object_mut(), bastion("m1.tiny").as_object()) {
         spec.extend(more.clone());
     }
-    let object = json!({"apiVersion": INFRASTRUCTURE, "kind": "OpenStackCluster", "metadata": {"name": "c"}, "spec": spec});
+    let object =
+        json!({"apiVersion": INFRASTRUCTURE, "kind": "OpenStackCluster", "metadata": {"name": "c"}, "spec": spec});
     let object: DynamicObject = serde_json::from_value(object).map_err(Error::other)?;
     clusters.create(&PostParams::default(), &object).await?;
     let has = |object: &DynamicObject| {
@@ -40,7 +41,10 @@ async fn bastions() -> Result<()> {
     let first = e2e::wait_for_object(&clusters, "c", "c to have its bastion", PATIENCE, has).await?;
     let first = first.data["status"]["bastion"].clone();
     let look = real.look().await?;
-    assert_eq!((&look["servers"][0]["id"], &look["floatingips"][0]["floating_ip_address"]), (&first["id"], &first["floatingIP"]));
+    assert_eq!(
+        (&look["servers"][0]["id"], &look["floatingips"][0]["floating_ip_address"]),
+        (&first["id"], &first["floatingIP"])
+    );
     assert_eq!(look["floatingips"][0]["port_id"], look["ports"][0]["id"]);
     // when its flavor changes, then another server has the same address
     clusters.patch("c", &PatchParams::default(), &Patch::Merge(json!({"spec": bastion("m1.small")}))).await?;
@@ -70,7 +74,8 @@ async fn adopted() -> Result<()> {
     let Some(real) = Real::set("realadopt").await? else { return Ok(()) };
     let legacy = real.script("legacy.py", &["old"]).await?;
     let mut controller = real.start(&[]).await?;
-    let wanted = spec(&json!({"image": {"filter": {"name": "tiny"}}, "flavor": "m1.tiny", "rootVolume": {"sizeGiB": 1}}));
+    let wanted =
+        spec(&json!({"image": {"filter": {"name": "tiny"}}, "flavor": "m1.tiny", "rootVolume": {"sizeGiB": 1}}));
     let object = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer", "spec": wanted,
         "metadata": {"name": "old", "annotations": {"custody.dev/adopt-from": "capo"}, "finalizers": ["openstackserver.infrastructure.cluster.x-k8s.io"]}});
     let object: DynamicObject = serde_json::from_value(object).map_err(Error::other)?;
@@ -86,7 +91,9 @@ async fn adopted() -> Result<()> {
     let metadata = &look["servers"][0]["metadata"];
     assert_eq!((&metadata["team"], &metadata["custody-adopted"]), (&json!("x"), &json!("delete")));
     real.delete_all().await?;
-    seen("a real OpenStack: a server, port and volume of the Go provider's making adopted with their ids, and gone with their owner");
+    seen(
+        "a real OpenStack: a server, port and volume of the Go provider's making adopted with their ids, and gone with their owner",
+    );
     controller.kill().await?;
     real.clear().await
 }
@@ -108,7 +115,8 @@ async fn machines() -> Result<()> {
     let mut controller = real.start(&[]).await?;
     let core = Core::of(cluster, real.namespace()).await?;
     // when core makes machines from a template, then each is an instance that openstacksdk sees
-    let text = objects("{flavor: {filter: {name: m1.tiny}}, image: {filter: {name: tiny}}, tags: [node]}").replace("dataSecretName: boot", "dataSecretName: data");
+    let text = objects("{flavor: {filter: {name: m1.tiny}}, image: {filter: {name: tiny}}, tags: [node]}")
+        .replace("dataSecretName: boot", "dataSecretName: data");
     manifests::apply_text(cluster, real.namespace(), &text).await?;
     let machines = core.wait_provisioned(3, PATIENCE).await?;
     let look = real.look().await?;
@@ -116,7 +124,8 @@ async fn machines() -> Result<()> {
     assert_eq!(servers.len(), 3, "{look}");
     for machine in &machines {
         let provider = machine.data["spec"]["providerID"].as_str().unwrap_or_default();
-        let known = servers.iter().filter_map(|it| it["id"].as_str()).any(|id| provider == format!("openstack:///{id}"));
+        let known =
+            servers.iter().filter_map(|it| it["id"].as_str()).any(|id| provider == format!("openstack:///{id}"));
         assert!(known, "{provider}");
     }
     // and a server with a pool has its address once the pool has given one
@@ -126,7 +135,9 @@ async fn machines() -> Result<()> {
     e2e::wait_until_gone(&core.clusters, "c", PATIENCE).await?;
     let left = real.look().await?;
     assert_eq!((&left["servers"], &left["ports"]), (&json!([]), &json!([])), "{left}");
-    seen("a real OpenStack: Cluster API's core made 3 machines with providerID and addresses; a server got its pool's floating IP; nothing left");
+    seen(
+        "a real OpenStack: Cluster API's core made 3 machines with providerID and addresses; a server got its pool's floating IP; nothing left",
+    );
     controller.must_run()?;
     controller.kill().await?;
     real.clear().await?;
@@ -141,7 +152,8 @@ async fn pooled(real: &Real) -> Result<()> {
     let api = |kind: &str, plural: &str| dynamic_api(client.clone(), real.namespace(), IPAM, kind, plural);
     let (claims, addresses): (Api<DynamicObject>, Api<DynamicObject>) =
         (api("IPAddressClaim", "ipaddressclaims"), api("IPAddress", "ipaddresses"));
-    let pool = json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatingIPPool", "name": "pool"});
+    let pool =
+        json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatingIPPool", "name": "pool"});
     let wanted = spec(&json!({"image": {"filter": {"name": "tiny"}}, "flavor": "m1.tiny", "floatingIPPoolRef": pool}));
     real.create("pooled", &wanted).await?;
     let claim = "pooled-floating-ip-address";
@@ -165,6 +177,9 @@ async fn pooled(real: &Real) -> Result<()> {
     e2e::wait_until_gone(&real.servers, "pooled", PATIENCE).await?;
     // The address is the pool's: it stays, and leads nowhere.
     let look = real.look().await?;
-    assert_eq!((look["floatingips"].as_array().map(Vec::len), &look["floatingips"][0]["port_id"]), (Some(1), &json!(null)));
+    assert_eq!(
+        (look["floatingips"].as_array().map(Vec::len), &look["floatingips"][0]["port_id"]),
+        (Some(1), &json!(null))
+    );
     Ok(())
 }

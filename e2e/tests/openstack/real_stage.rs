@@ -62,7 +62,16 @@ impl Real {
         let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "data"}, "stringData": {"value": "#cloud-config"}});
         secrets.patch("data", &PatchParams::apply("e2e").force(), &Patch::Apply(&body)).await?;
         let servers = dynamic_api(client, namespace.name(), API_VERSION, "OpenStackServer", "openstackservers");
-        Ok(Some(Real { cluster: cluster.clone(), account, servers, namespace, python, admin, clouds, name: name.to_owned() }))
+        Ok(Some(Real {
+            cluster: cluster.clone(),
+            account,
+            servers,
+            namespace,
+            python,
+            admin,
+            clouds,
+            name: name.to_owned(),
+        }))
     }
     pub(crate) async fn start(&self, more: &[&str]) -> Result<ControllerProcess> {
         let launch = Launch::controller(&self.cluster, &self.account, BINARY, &format!("{}-controller", self.name))?;
@@ -127,4 +136,3 @@ impl Real {
         self.namespace.finish(PATIENCE).await
     }
 }
-

@@ -210,7 +210,12 @@ impl Stage {
         let reply = http.post(url).json(&json!({"auth": {"identity": identity}})).send().await?;
         let token = reply.headers().get("x-subject-token").cloned().ok_or_else(|| Error::other("no token"))?;
         let url = format!("{}/networking/v2.0/trunks/{trunk}/add_subports", self.emulator.url());
-        http.put(url).header("x-auth-token", token).json(&json!({ "sub_ports": sub_ports })).send().await?.error_for_status()?;
+        http.put(url)
+            .header("x-auth-token", token)
+            .json(&json!({ "sub_ports": sub_ports }))
+            .send()
+            .await?
+            .error_for_status()?;
         Ok(())
     }
     /// Everything that is or ever was.

@@ -23,7 +23,8 @@ impl OpenStackState {
         let mut fields = Fields::of(&call, Service::Balancer, "member")?;
         let address = fields.need("address")?;
         let port = fields.take("protocol_port").and_then(|it| it.as_i64()).filter(|port| (1..=65_535).contains(port));
-        let port = port.ok_or_else(|| Refused::invalid(Service::Balancer, "Invalid input for field/attribute protocol_port."))?;
+        let port = port
+            .ok_or_else(|| Refused::invalid(Service::Balancer, "Invalid input for field/attribute protocol_port."))?;
         let tags = fields.take("tags").unwrap_or_else(|| json!([]));
         if tags.as_array().is_none_or(|tags| tags.iter().any(|tag| tag.as_str().is_none_or(|it| it.len() > 255))) {
             return Err(Refused::invalid(Service::Balancer, "Invalid input for field/attribute tags."));
@@ -34,7 +35,8 @@ impl OpenStackState {
         });
         fields.finish()?;
         self.balancer_is_free(&pool, call.now)?;
-        let taken = self.members_of(&pool, call.now).any(|(_, it)| it["address"] == address && it["protocol_port"] == port);
+        let taken =
+            self.members_of(&pool, call.now).any(|(_, it)| it["address"] == address && it["protocol_port"] == port);
         if taken {
             let message = format!("Another member on this pool is already using ip {address} on protocol_port {port}");
             return Err(Refused::new(Service::Balancer, StatusCode::CONFLICT, "", message));

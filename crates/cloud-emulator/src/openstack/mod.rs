@@ -216,7 +216,12 @@ impl Cloud for OpenStackState {
             return Err(ByHandError(format!("port {on} has a trunk already")));
         }
         let named = |field: &str| plant.fields.get(field).cloned().unwrap_or_default();
-        let spot = format!("{}/{}:{}", named("pool_id").as_str().unwrap_or_default(), named("address").as_str().unwrap_or_default(), named("protocol_port"));
+        let spot = format!(
+            "{}/{}:{}",
+            named("pool_id").as_str().unwrap_or_default(),
+            named("address").as_str().unwrap_or_default(),
+            named("protocol_port")
+        );
         if kind == Kind::Member
             && self.store.of_kind(Kind::Member).any(|it| !it.gone(now) && it.natural_key().as_deref() == Some(&spot))
         {

@@ -55,13 +55,21 @@ fn all() -> Vec<(Kind, &'static str, Value)> {
             "115e0000-0000-4000-8000-000000000001",
             json!({"name": "api-6443", "protocol": "TCP", "protocol_port": 6443, "default_pool_id": pool, "loadbalancers": behind}),
         ),
-        (Kind::Pool, pool, json!({"name": "api-6443", "protocol": "TCP", "loadbalancer_id": balancer, "loadbalancers": behind})),
+        (
+            Kind::Pool,
+            pool,
+            json!({"name": "api-6443", "protocol": "TCP", "loadbalancer_id": balancer, "loadbalancers": behind}),
+        ),
         (
             Kind::Listener,
             "115e0000-0000-4000-8000-000000000002",
             json!({"name": "api-9345", "protocol": "TCP", "protocol_port": 9345, "default_pool_id": second, "loadbalancers": behind}),
         ),
-        (Kind::Pool, second, json!({"name": "api-9345", "protocol": "TCP", "loadbalancer_id": balancer, "loadbalancers": behind})),
+        (
+            Kind::Pool,
+            second,
+            json!({"name": "api-9345", "protocol": "TCP", "loadbalancer_id": balancer, "loadbalancers": behind}),
+        ),
         (Kind::Keypair, "key", json!({"name": "key", "fingerprint": "x"})),
         (
             Kind::Port,

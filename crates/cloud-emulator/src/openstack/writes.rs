@@ -31,7 +31,10 @@ impl OpenStackState {
             changes.insert("port_id".into(), port);
         }
         if kind == Kind::Member {
-            let (pool, tags) = self.store.get(kind, id, call.now).map_or((String::new(), None), |it| (it.text("pool_id").to_owned(), fields.take("tags")));
+            let (pool, tags) = self
+                .store
+                .get(kind, id, call.now)
+                .map_or((String::new(), None), |it| (it.text("pool_id").to_owned(), fields.take("tags")));
             self.balancer_is_free(&pool, call.now)?;
             changes.extend(tags.map(|tags| ("tags".to_owned(), tags)));
         }

@@ -8,7 +8,9 @@ pub mod wire;
 
 pub use connection::{Connection, Limits, Service};
 
-use crate::cloud::{Backend, Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, describe, retagged};
+use crate::cloud::{
+    Backend, Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, describe, retagged,
+};
 use async_trait::async_trait;
 use common::clock::Boot;
 use common::engine::estate::{Fault, Outcome};
@@ -354,7 +356,6 @@ impl Cloud for Client {
         let path = format!("/floatingips/{}", encode(floating_ip));
         self.write(Service::Network, Method::PUT, path, Some(&json!({"floatingip": {"port_id": port}}))).await
     }
-
 }
 
 fn merge(into: &mut Value, pairs: &Pairs) {

@@ -78,7 +78,9 @@ fn said(response: &Response) -> Option<Said> {
         return Some(Said { word, text: message });
     }
     // Octavia: `{"faultcode", "faultstring", "debuginfo"}`; what was not found is told by the status alone.
-    if let (Some(message), Some(word)) = (object.get("faultstring").and_then(text), object.get("faultcode").and_then(text)) {
+    if let (Some(message), Some(word)) =
+        (object.get("faultstring").and_then(text), object.get("faultcode").and_then(text))
+    {
         let word = if response.status() == StatusCode::NOT_FOUND { "NotFound".to_owned() } else { word };
         return Some(Said { word, text: message });
     }

@@ -33,8 +33,7 @@ pub enum Kind {
 }
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 6] =
-        [Kind::Port, Kind::Volume, Kind::Trunk, Kind::Server, Kind::FloatingIp, Kind::Member];
+    pub const ALL: [Kind; 6] = [Kind::Port, Kind::Volume, Kind::Trunk, Kind::Server, Kind::FloatingIp, Kind::Member];
     /// The first part of its slots.
     pub const fn name(self) -> &'static str {
         match self {

@@ -131,9 +131,7 @@ impl Estate for MachineEstate {
             Look::Everywhere => self.session()?.members(None, freshness).await?,
         };
         let concerns = |item: &&Item| {
-            self.concern.touches(&item.mark())
-                || self.concern.records(item.id(), &item.key())
-                || self.may_mean(item)
+            self.concern.touches(&item.mark()) || self.concern.records(item.id(), &item.key()) || self.may_mean(item)
         };
         let things = snapshot.items.iter().filter(concerns).filter_map(sighting).collect();
         Ok(Listing { sent: snapshot.sent, date: snapshot.date, things })

@@ -116,8 +116,7 @@ pub fn defaults(node: &Node) -> Option<Defaults> {
     let status = cluster.status.as_ref().filter(|it| it.initialization.as_ref().is_some_and(|it| it.provisioned))?;
     let spec = &cluster.spec;
     let subnets = spec.primary_subnet.clone().map_or_else(|| spec.subnets.clone(), |it| vec![it]);
-    let group =
-        if node.control_plane { &status.control_plane_security_group } else { &status.worker_security_group };
+    let group = if node.control_plane { &status.control_plane_security_group } else { &status.worker_security_group };
     Some(Defaults {
         identity: spec.identity_ref.clone(),
         tags: spec.tags.clone(),

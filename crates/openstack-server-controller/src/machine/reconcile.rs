@@ -292,7 +292,8 @@ fn wanted(spec: &OpenStackMachineSpec, node: Option<&Node>) -> Result<OpenStackS
     let Some(node) = node else {
         return Err(hold(reason::WAITING_FOR_MACHINE, "no Machine owns it yet"));
     };
-    let defaults = defaults(node).ok_or_else(|| waiting_for_cluster("the infrastructure of the cluster is not ready"))?;
+    let defaults =
+        defaults(node).ok_or_else(|| waiting_for_cluster("the infrastructure of the cluster is not ready"))?;
     if defaults.user_data.is_none() {
         return Err(hold(reason::WAITING_FOR_BOOTSTRAP, "the Machine names no bootstrap data yet"));
     }
@@ -357,7 +358,9 @@ fn fields(subject: Subject<'_>, node: Option<&Node>, server: Option<&OpenStackSe
         fields.extend(server.map(|it| ("addresses".to_owned(), json!(addresses(it)))));
         fields.insert("ready".into(), json!(status.ready));
         // Never lowered: it says that there was a machine once.
-        fields.extend(subject.spec.provider_id.is_some().then(|| ("initialization".to_owned(), json!({"provisioned": true}))));
+        fields.extend(
+            subject.spec.provider_id.is_some().then(|| ("initialization".to_owned(), json!({"provisioned": true}))),
+        );
         let zone = node.and_then(|it| it.failure_domain.as_ref());
         fields.extend(zone.map(|zone| ("failureDomain".to_owned(), json!(zone))));
     } else if subject.status.get("ready").is_none_or(|it| *it == true && matches!(step, Step::Refuse { .. })) {
@@ -365,4 +368,3 @@ fn fields(subject: Subject<'_>, node: Option<&Node>, server: Option<&OpenStackSe
     }
     Value::Object(fields)
 }
-

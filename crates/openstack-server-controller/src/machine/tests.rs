@@ -9,7 +9,8 @@ fn server(conditions: Value, more: Value) -> OpenStackServer {
     let mut metadata = json!({"name": "m", "namespace": "n",
         "ownerReferences": [{"apiVersion": "v", "kind": "OpenStackMachine", "name": "m", "uid": "u"}]});
     metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let spec = json!({"identityRef": {"name": "c", "cloudName": "c"}, "sshKeyName": "", "image": {"id": "i"}, "ports": []});
+    let spec =
+        json!({"identityRef": {"name": "c", "cloudName": "c"}, "sshKeyName": "", "image": {"id": "i"}, "ports": []});
     serde_json::from_value(json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer",
         "metadata": metadata, "spec": spec, "status": {"conditions": conditions}}))
     .unwrap()

@@ -6,9 +6,7 @@ use common::identity::{Mark, Slot};
 use common::ledger::Id;
 use common::operator::Found;
 use common::peer::Guard;
-use common::testing::{
-    Chance, Controller, Edit, Lags, Millis, SimCloud, Subject, Surroundings, Twin, Variety,
-};
+use common::testing::{Chance, Controller, Edit, Lags, Millis, SimCloud, Subject, Surroundings, Twin, Variety};
 use openstack_server_controller::client::{Client, Connection, Limits};
 use openstack_server_controller::cloud::Cloud;
 use openstack_server_controller::clouds::{CloudConfig, Credential, Method};
@@ -156,7 +154,9 @@ impl Subject for OpenStack {
         let mut ids = Vec::new();
         for number in 0..count {
             let mut planted = BTreeMap::new();
-            while let Some((kind, params)) = self.part.orphans(number, &planted).into_iter().find(|(kind, _)| !planted.contains_key(kind)) {
+            while let Some((kind, params)) =
+                self.part.orphans(number, &planted).into_iter().find(|(kind, _)| !planted.contains_key(kind))
+            {
                 let slot = Slot::new(kind, Some(&number.to_string())).unwrap_or_else(|_| mark.slot.clone());
                 let mark = Mark { slot, ..mark.clone() };
                 let id = cloud.plant(now, &Twin { kind: kind.into(), params }, Some(&mark));
@@ -168,8 +168,17 @@ impl Subject for OpenStack {
     }
     fn is_shared_list(&self, label: &str) -> bool {
         let path = label.split('?').next().unwrap_or_default();
-        let lists =
-            ["/detail", "/ports", "/trunks", "/extensions", "/v2.1/", "/floatingips", "/members", "/pools", "/listeners"];
+        let lists = [
+            "/detail",
+            "/ports",
+            "/trunks",
+            "/extensions",
+            "/v2.1/",
+            "/floatingips",
+            "/members",
+            "/pools",
+            "/listeners",
+        ];
         label.starts_with("GET ") && lists.iter().any(|end| path.ends_with(end))
             || path.ends_with("/auth/tokens")
             // What is read from the API server is no call of the cloud, and writes are counted there.

@@ -96,7 +96,13 @@ impl Dialect for SampleWords {
     fn found(&self, thing: &Thing, _mark: MarkSeen) -> Option<Found> {
         let seen = seen(thing)?;
         let parent = thing.fields.get("network_id").and_then(Value::as_str).map(str::to_owned);
-        Some(Found { kind: seen.kind, id: thing.id.clone(), mark: seen.mark, name: seen.key.unwrap_or_default(), parent })
+        Some(Found {
+            kind: seen.kind,
+            id: thing.id.clone(),
+            mark: seen.mark,
+            name: seen.key.unwrap_or_default(),
+            parent,
+        })
     }
     fn fail(&self, cloud: &mut dyn EmulatedCloud) {
         let _ = cloud.fail_next_build(Kind::Machine.singular(), "no capacity", 2);

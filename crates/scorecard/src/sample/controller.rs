@@ -11,9 +11,7 @@ use common::identity::{Mark, Slot};
 use common::ledger::Id;
 use common::operator::Found;
 use common::peer::Guard;
-use common::testing::{
-    Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety,
-};
+use common::testing::{Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety};
 use sample_controller::api::SampleOwnerSpec;
 use sample_controller::client::{Client, Limits};
 use sample_controller::cloud::{Cloud, READABLE_TAG};

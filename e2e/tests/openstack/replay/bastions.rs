@@ -24,9 +24,14 @@ async fn case_71_72__a_bastion_that_is_going_is_never_used_and_its_address_stays
         stage.behave(&json!({"deletion": {"servers": {"fixed_ms": 4000}}})).await?;
         let clusters = Clusters::of(stage).await?;
         clusters.create("c", &bastion("m1.small")).await?;
-        let first = clusters.wait_bastion("c", |it| it["floatingIP"].is_string()).await?.data["status"]["bastion"].clone();
+        let first =
+            clusters.wait_bastion("c", |it| it["floatingIP"].is_string()).await?.data["status"]["bastion"].clone();
         stage.servers.delete("c-bastion", &DeleteParams::default()).await?;
-        clusters.wait("c", "to say that its bastion is going", |it| condition(it, "BastionReady").is_some_and(|it| it.0 == "False")).await?;
+        clusters
+            .wait("c", "to say that its bastion is going", |it| {
+                condition(it, "BastionReady").is_some_and(|it| it.0 == "False")
+            })
+            .await?;
         let second = clusters.wait_bastion("c", |it| it["id"].is_string() && it["id"] != first["id"]).await?;
         assert_eq!(second.data["status"]["bastion"]["floatingIP"], first["floatingIP"]);
         clusters.gone("c").await
@@ -41,7 +46,9 @@ async fn case_74__a_bastion_that_fails_leaves_its_cluster_ready() {
         stage.emulator.admin(reqwest::Method::POST, "failures", &[], Some(&failure)).await?;
         clusters.create("c", &bastion("m1.small")).await?;
         let object = clusters
-            .wait("c", "to say that its bastion failed", |it| condition(it, "BastionReady").is_some_and(|it| it.2.contains("NoValidHost")))
+            .wait("c", "to say that its bastion failed", |it| {
+                condition(it, "BastionReady").is_some_and(|it| it.2.contains("NoValidHost"))
+            })
             .await?;
         assert_eq!(condition(&object, "Ready").map(|it| it.0), Some("True"));
         clusters.gone("c").await

@@ -34,10 +34,12 @@ async fn case_23__what_carries_our_mark_is_found_again_and_nothing_is_made() {
         let before = id_of(&stage.ready("srv", &json!({})).await?);
         let lost = json!({"metadata": {"annotations": {"custody.dev/openstack-ledger": null}}});
         stage.servers.patch("srv", &PatchParams::default(), &Patch::Merge(lost)).await?;
-        stage.wait("srv", "to have its ledger back", |it| {
-            it.metadata.annotations.as_ref().is_some_and(|all| all.contains_key("custody.dev/openstack-ledger")) && is_ready(it)
-        })
-        .await?;
+        stage
+            .wait("srv", "to have its ledger back", |it| {
+                it.metadata.annotations.as_ref().is_some_and(|all| all.contains_key("custody.dev/openstack-ledger"))
+                    && is_ready(it)
+            })
+            .await?;
         assert_eq!((id_of(&stage.servers.get("srv").await?), stage.ours().await?.len()), (before, 2));
         assert_eq!(stage.count("servers", "create").await?, 1);
         Ok(())
@@ -63,7 +65,9 @@ async fn case_24__a_strangers_server_of_the_name_is_named_and_no_twin_is_made() 
 #[tokio::test]
 async fn case_25__a_port_that_is_refused_is_told_and_tried_again() {
     play("case25__a_port_that_is_refused_is_told_and_tried_again", async |stage| {
-        stage.strike(json!({"match": {"kind": "ports", "verb": "create"}, "action": {"status": {"status": 400}}})).await?;
+        stage
+            .strike(json!({"match": {"kind": "ports", "verb": "create"}, "action": {"status": {"status": 400}}}))
+            .await?;
         stage.create("srv", &spec(&json!({}))).await?;
         stage.wait_said("srv", "InstanceReady", "False/PortCreateFailed: badRequest").await?;
         assert_eq!(stage.count("servers", "create").await?, 0);
@@ -80,7 +84,10 @@ async fn case_26_27__an_error_is_told_with_its_fault_and_ends_when_the_instance_
         stage.emulator.retag_by_hand(&id, &json!({"set": {"!status": "ERROR"}})).await?;
         stage.touch("srv").await?;
         let object = stage.wait_said("srv", "Failed", "True/InstanceStateError").await?;
-        assert_eq!((&object.data["status"]["ready"], condition(&object, "Ready").map(|it| it.0)), (&json!(false), Some("True")));
+        assert_eq!(
+            (&object.data["status"]["ready"], condition(&object, "Ready").map(|it| it.0)),
+            (&json!(false), Some("True"))
+        );
         assert!(said(&object, "InstanceReady").contains("is in ERROR"), "{}", said(&object, "InstanceReady"));
         stage.emulator.retag_by_hand(&id, &json!({"remove": ["!status"]})).await?;
         stage.touch("srv").await?;
@@ -96,7 +103,8 @@ async fn case_28__a_server_that_was_deleted_is_failed_and_never_made_again() {
         let id = id_of(&stage.ready("srv", &json!({})).await?);
         stage.emulator.delete_by_hand(&id).await?;
         stage.touch("srv").await?;
-        let object = stage.wait_said("srv", "Failed", "True/InstanceNotFound: the server was unexpectedly deleted").await?;
+        let object =
+            stage.wait_said("srv", "Failed", "True/InstanceNotFound: the server was unexpectedly deleted").await?;
         assert_eq!(object.data["status"]["ready"], false, "parents that read it notice");
         assert!(stage.living("server").await?.is_empty());
         assert_eq!(stage.count("servers", "create").await?, 1);
@@ -143,7 +151,10 @@ async fn case_32__building_and_shut_off_are_told_apart() {
         stage.emulator.retag_by_hand(&id, &json!({"set": {"!status": "SHUTOFF"}})).await?;
         stage.touch("srv").await?;
         let object = stage.wait_said("srv", "InstanceReady", "Unknown/InstanceNotReady").await?;
-        assert_eq!((&object.data["status"]["ready"], condition(&object, "Ready").map(|it| it.0)), (&json!(false), Some("True")));
+        assert_eq!(
+            (&object.data["status"]["ready"], condition(&object, "Ready").map(|it| it.0)),
+            (&json!(false), Some("True"))
+        );
         Ok(())
     })
     .await;
@@ -176,7 +187,8 @@ async fn case_33_35__names_that_lead_to_none_or_several_are_told_and_nothing_is_
 async fn case_36__ids_are_taken_as_they_are() {
     play("case36__ids_are_taken_as_they_are", async |stage| {
         let group = "5e600000-0000-4000-8000-000000000001";
-        let object = stage.ready("srv", &json!({"serverGroup": {"id": group}, "flavorID": "1", "flavor": "m1.small"})).await?;
+        let object =
+            stage.ready("srv", &json!({"serverGroup": {"id": group}, "flavorID": "1", "flavor": "m1.small"})).await?;
         assert_eq!(object.data["status"]["resolved"]["flavorID"], "1", "the id wins over the name");
         assert_eq!(stage.count("os-server-groups", "list").await?, 0);
         let server = stage.thing("server", "srv").await?;

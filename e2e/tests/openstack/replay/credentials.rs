@@ -26,7 +26,9 @@ async fn case_79__each_fault_of_credentials_is_told_in_its_own_words_and_mended_
         }
         for (name, _, _, text) in cases {
             let object = stage.wait_said(name, "OpenStackAuthenticationSucceeded", text).await?;
-            assert!(said(&object, "OpenStackAuthenticationSucceeded").starts_with("False/OpenStackAuthenticationFailed"));
+            assert!(
+                said(&object, "OpenStackAuthenticationSucceeded").starts_with("False/OpenStackAuthenticationFailed")
+            );
             assert!(!object.data["status"].to_string().contains("not-the-secret"), "no secret is ever shown");
         }
         stage.nothing_made().await?;
@@ -57,7 +59,15 @@ async fn case_80__a_token_that_is_revoked_costs_one_more_and_doubles_nothing() {
 async fn credentials_of_another_project_are_never_used_on_what_stands_in_the_first() {
     play("otherproject__credentials_of_another_project_are_never_used_on_what_stands_in_the_first", async |stage| {
         let id = id_of(&stage.ready("srv", &json!({})).await?);
-        stage.emulator.admin(reqwest::Method::POST, "principals", &[], Some(&json!({"name": "elsewhere", "token": "another-secret", "account": "acct-2"}))).await?;
+        stage
+            .emulator
+            .admin(
+                reqwest::Method::POST,
+                "principals",
+                &[],
+                Some(&json!({"name": "elsewhere", "token": "another-secret", "account": "acct-2"})),
+            )
+            .await?;
         let clouds = stage.clouds("another-secret").replace("openstack-controller", "elsewhere");
         stage.secret("creds", &[("clouds.yaml", &clouds)]).await?;
         let object = stage.wait_said("srv", "Stalled", "IdentityMismatch").await?;

@@ -15,7 +15,8 @@ async fn case_54_55__server_trunk_port_in_this_order_and_volumes_by_nova() {
         stage.delete("srv").await?;
         e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
         let calls = stage.emulator.calls(&[("verb", "delete")]).await?;
-        let kinds: Vec<&str> = calls["calls"].as_array().into_iter().flatten().filter_map(|it| it["kind"].as_str()).collect();
+        let kinds: Vec<&str> =
+            calls["calls"].as_array().into_iter().flatten().filter_map(|it| it["kind"].as_str()).collect();
         let at = |kind: &str| kinds.iter().position(|it| *it == kind);
         assert!(at("servers") < at("trunks") && at("trunks") < at("ports"), "{kinds:?}");
         assert_eq!(at("volumes"), None, "they go with their server");
@@ -78,10 +79,18 @@ async fn case_59__sub_ports_go_with_their_trunk_but_for_those_of_another_owner()
             riding.push(stage.emulator.plant(&planted).await?["id"].as_str().unwrap_or_default().to_owned());
         }
         let trunk = stage.thing("trunk", "srv-0").await?.id;
-        let sub_ports: Vec<_> = riding.iter().enumerate().map(|(n, id)| json!({"port_id": id, "segmentation_type": "vlan", "segmentation_id": 100 + n})).collect();
+        let sub_ports: Vec<_> = riding
+            .iter()
+            .enumerate()
+            .map(|(n, id)| json!({"port_id": id, "segmentation_type": "vlan", "segmentation_id": 100 + n}))
+            .collect();
         stage.ride(&trunk, &sub_ports).await?;
         // twice refused, then let through
-        stage.strike(json!({"match": {"kind": "trunks", "verb": "free"}, "times": 2, "action": {"status": {"status": 409}}})).await?;
+        stage
+            .strike(
+                json!({"match": {"kind": "trunks", "verb": "free"}, "times": 2, "action": {"status": {"status": 409}}}),
+            )
+            .await?;
         stage.delete("srv").await?;
         e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
         let left: Vec<_> = stage.living("port").await?.into_iter().map(|it| it.fields["name"].clone()).collect();
@@ -105,7 +114,9 @@ async fn case_60__a_soft_deleted_server_is_ended_or_counts_as_gone() {
 async fn case_60__a_delete_that_fails_is_told_and_tried_again() {
     play("case60b__a_delete_that_fails_is_told_and_tried_again", async |stage| {
         stage.ready("srv", &json!({})).await?;
-        stage.strike(json!({"match": {"kind": "servers", "verb": "delete"}, "action": {"status": {"status": 500}}})).await?;
+        stage
+            .strike(json!({"match": {"kind": "servers", "verb": "delete"}, "action": {"status": {"status": 500}}}))
+            .await?;
         stage.delete("srv").await?;
         stage.wait_said("srv", "InstanceReady", "False/InstanceDeleteFailed").await?;
         stage.emulator.clear_faults().await?;
@@ -142,7 +153,10 @@ async fn case_64__a_port_that_vanishes_before_its_server_is_replaced_once() {
         SystemClock.sleep_until(SystemClock.boot() + Duration::from_secs(2)).await;
         let second = stage.thing("port", "srv-0").await?.id;
         assert_ne!(second, first);
-        assert_eq!((object.data["status"]["resources"]["ports"].clone(), stage.count("ports", "create").await?), (json!([{"id": second}]), 2));
+        assert_eq!(
+            (object.data["status"]["resources"]["ports"].clone(), stage.count("ports", "create").await?),
+            (json!([{"id": second}]), 2)
+        );
         assert!(!id_of(&object).is_empty());
         Ok(())
     })

@@ -40,8 +40,11 @@ async fn case_37__a_subnet_that_cannot_be_read_is_an_outage() {
 #[tokio::test]
 async fn case_38__groups_of_a_port_take_the_place_of_those_of_the_server() {
     play("case38__groups_of_a_port_take_the_place_of_those_of_the_server", async |stage| {
-        let ports = json!([port("private", &json!({"securityGroups": [{"id": DEFAULT}]})), port("other", &json!({})),
-            port("tagged", &json!({"enablePortSecurity": false}))]);
+        let ports = json!([
+            port("private", &json!({"securityGroups": [{"id": DEFAULT}]})),
+            port("other", &json!({})),
+            port("tagged", &json!({"enablePortSecurity": false}))
+        ]);
         stage.ready("srv", &json!({"securityGroups": [{"filter": {"name": "web"}}], "ports": ports})).await?;
         for (index, groups) in [json!([DEFAULT]), json!([WEB]), json!([])].into_iter().enumerate() {
             let made = stage.thing("port", &format!("srv-{index}")).await?;
@@ -58,7 +61,10 @@ async fn case_39__trunks_are_inherited_overridden_and_missed_before_anything_is_
         stage.ready("srv", &json!({"trunk": true, "ports": ports})).await?;
         let trunks = stage.living("trunk").await?;
         let parent = stage.thing("port", "srv-0").await?.id;
-        assert_eq!((trunks.len(), &trunks[0].fields["name"], &trunks[0].fields["port_id"]), (1, &json!("srv-0"), &json!(parent)));
+        assert_eq!(
+            (trunks.len(), &trunks[0].fields["name"], &trunks[0].fields["port_id"]),
+            (1, &json!("srv-0"), &json!(parent))
+        );
         Ok(())
     })
     .await;
@@ -73,7 +79,12 @@ async fn case_39__trunks_are_inherited_overridden_and_missed_before_anything_is_
 #[tokio::test]
 async fn case_40__tags_are_each_there_once_mended_and_not_missed_where_there_are_none() {
     play("case40__tags_are_each_there_once_mended_and_not_missed_where_there_are_none", async |stage| {
-        let object = stage.ready("srv", &json!({"tags": ["b", "a"], "ports": [port("private", &json!({"tags": ["a", "c"], "trunk": true}))]})).await?;
+        let object = stage
+            .ready(
+                "srv",
+                &json!({"tags": ["b", "a"], "ports": [port("private", &json!({"tags": ["a", "c"], "trunk": true}))]}),
+            )
+            .await?;
         assert_eq!(object.data["status"]["resolved"]["ports"][0]["tags"], json!(["a", "b", "c"]), "case 20: a set");
         for kind in ["port", "trunk"] {
             assert_eq!(stage.thing(kind, "srv-0").await?.fields["tags"], json!(["a", "b", "c"]), "{kind}");

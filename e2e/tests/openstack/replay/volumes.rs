@@ -30,7 +30,11 @@ async fn case_45__type_and_zone_of_a_volume() {
         for (name, zone) in [("named", "z1"), ("here", "z2"), ("nowhere", "nova")] {
             stage.wait_ready(name).await?;
             let volume = stage.thing("volume", &format!("{name}-root")).await?;
-            assert_eq!((&volume.fields["volume_type"], &volume.fields["availability_zone"]), (&json!("fast"), &json!(zone)), "{name}");
+            assert_eq!(
+                (&volume.fields["volume_type"], &volume.fields["availability_zone"]),
+                (&json!("fast"), &json!(zone)),
+                "{name}"
+            );
         }
         Ok(())
     })
@@ -40,7 +44,9 @@ async fn case_45__type_and_zone_of_a_volume() {
 async fn case_46__further_devices_are_volumes_or_local() {
     play("case46__further_devices_are_volumes_or_local", async |stage| {
         let device = |name: &str, type_: &str| json!({"name": name, "sizeGiB": 5, "storage": {"type": type_}});
-        let object = stage.ready("srv", &json!({"additionalBlockDevices": [device("data", "Volume"), device("scratch", "Local")]})).await?;
+        let object = stage
+            .ready("srv", &json!({"additionalBlockDevices": [device("data", "Volume"), device("scratch", "Local")]}))
+            .await?;
         let volumes = stage.living("volume").await?;
         assert_eq!((volumes.len(), &volumes[0].fields["name"]), (1, &json!("srv-data")));
         assert_eq!(volumes[0].fields["device_id"], object.data["status"]["instanceID"]);
