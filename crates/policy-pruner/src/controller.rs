@@ -2,10 +2,10 @@
 use crate::api::{ConfigurationPolicy, PolicyStatus};
 use crate::args::ControllerArgs;
 use crate::cluster::kinds::Kinds;
+use crate::cluster::kube_wire::KubeWire;
 use crate::cluster::objects::Objects;
 use crate::cluster::spaces::Book;
 use crate::cluster::watches::{Shared, Watches};
-use crate::cluster::wire::KubeWire;
 use crate::desk::{Desk, Memories};
 use crate::evaluate::templates::refused;
 use crate::metrics::PolicyMetrics;
@@ -27,7 +27,7 @@ use common::runtime::runner::{self, Ground, Handle, Runner};
 use common::runtime::watch::{self, News, Source};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -50,8 +50,7 @@ pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure
     let others = Others::default();
     let caches = post.clone();
     let requiring = move |object: &crate::api::ObjectRef, except: &Key| {
-        let all = caches.policies();
-        others.refresh(all.iter().map(|(key, kept)| (key, kept)));
+        others.refresh(|show| caches.show_policies(show));
         others.requiring(object, except)
     };
     let reporter = Reporter {
@@ -76,7 +75,7 @@ pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure
         requiring: Box::new(requiring),
         memories: Memories::default(),
     });
-    let controller = Arc::new(Controller { desk: desk.clone(), uids: Mutex::default() });
+    let controller = Arc::new(Controller { desk: desk.clone(), known: Mutex::default() });
 
     let mut running = Vec::new();
     let namespaces = args.namespaces()?;
@@ -154,11 +153,10 @@ impl Post {
             }
         }
     }
-    fn policies(&self) -> Vec<(Key, Kept)> {
-        let all = self.handles();
-        all.iter()
-            .flat_map(|h| h.read(|cache| cache.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>()))
-            .collect()
+    fn show_policies(&self, show: &mut dyn FnMut(&Key, &Kept)) {
+        for handle in self.handles() {
+            handle.read(|cache| cache.iter().for_each(|(key, kept)| show(key, kept)));
+        }
     }
 }
 
@@ -210,7 +208,36 @@ async fn let_go_of(policy: Key, ledgers: Arc<Ledgers>, post: Arc<Post>) {
 
 struct Controller {
     desk: Arc<Desk>,
-    uids: Mutex<HashMap<Key, String>>,
+    known: Mutex<Known>,
+}
+/// Which policy has which uid, both ways.
+#[derive(Default)]
+struct Known {
+    keys: HashMap<String, Key>,
+    uids: HashMap<Key, String>,
+}
+impl Known {
+    fn note(&mut self, key: &Key, uid: &str) {
+        if self.uids.get(key).is_none_or(|known| known != uid) {
+            self.keys.insert(uid.to_owned(), key.clone());
+            self.uids.insert(key.clone(), uid.to_owned());
+        }
+    }
+    /// The policy that is gone, unless another one of its name has come: what is remembered is that one's.
+    fn lose(&mut self, uid: &str) -> Option<Key> {
+        let key = self.keys.remove(uid)?;
+        if self.uids.get(&key).is_some_and(|known| known != uid) {
+            return None;
+        }
+        self.uids.remove(&key);
+        Some(key)
+    }
+}
+
+impl Controller {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[async_trait]
@@ -219,7 +246,7 @@ impl runner::Reconciler for Controller {
 
     async fn reconcile(&self, object: &ConfigurationPolicy, view: &OwnerView, _: &Value) -> Next {
         let key = Key::new(&view.namespace, &view.name);
-        self.uids.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), view.uid.clone());
+        self.known().note(&key, &view.uid);
         reconcile::pass(&self.desk, &key, object).await
     }
 
@@ -258,10 +285,8 @@ impl runner::Reconciler for Controller {
     }
 
     fn gone(&self, uid: &str) {
-        let mut uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone: Vec<Key> = uids.iter().filter(|(_, known)| *known == uid).map(|(key, _)| key.clone()).collect();
-        for key in gone {
-            uids.remove(&key);
+        let gone = self.known().lose(uid);
+        if let Some(key) = gone {
             self.desk.forget(&key);
         }
     }
@@ -270,5 +295,23 @@ impl runner::Reconciler for Controller {
     fn wakes(&self, before: &Kept, now: &Arrived) -> bool {
         let state = |value: &Value| value["status"]["compliant"].as_str().is_some_and(|text| !text.is_empty());
         !state(&now.value) && before.decode::<Value>().is_ok_and(|value| state(&value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_that_came_again_under_its_name_is_not_forgotten_with_the_former_one() {
+        let mut known = Known::default();
+        let (a, b) = (Key::new("n", "a"), Key::new("n", "b"));
+        known.note(&a, "1");
+        known.note(&b, "2");
+        known.note(&a, "3");
+        assert_eq!(known.lose("1"), None);
+        assert_eq!(known.lose("3"), Some(a));
+        assert_eq!((known.lose("2"), known.lose("2")), (Some(b), None));
+        assert!(known.keys.is_empty() && known.uids.is_empty());
     }
 }

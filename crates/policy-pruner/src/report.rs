@@ -2,9 +2,9 @@
 use crate::api::{ConfigurationPolicy, PolicyStatus};
 use crate::cluster::kinds::Mapping;
 use crate::cluster::objects::Objects;
-use crate::cluster::wire::{Call, Trouble, Verb};
+use crate::cluster::wire::{Call, Trouble, Verb, Wanted};
 use crate::dialect::Dialect;
-use crate::names::{EVENT_SOURCE, GROUP, KIND, PLURAL, VERSION};
+use crate::names::{EVENT_SOURCE, GROUP, KIND, MANAGER, PLURAL, VERSION};
 use crate::standing::{self, COMPLIANT, Closing, NON_COMPLIANT};
 use crate::text::duration::seconds;
 use common::clock::SharedClock;
@@ -71,7 +71,7 @@ pub struct Reporter {
     pub instance: String,
 }
 impl Reporter {
-    /// Writes a status, events first. Returns the stored policy. A state that is over in a moment has no event of its own.
+    /// Writes a status, events first. Returns the head of the stored policy. A state that is over in a moment has no event of its own.
     pub async fn write(
         &self,
         policy: &ConfigurationPolicy,
@@ -91,7 +91,8 @@ impl Reporter {
             {"op": "test", "path": "/metadata/uid", "value": meta.uid},
             {"op": "add", "path": "/status", "value": status},
         ]);
-        let stored = self.objects.patch(path, operations).await?;
+        let call = Call::new(Verb::Patch, path).with("fieldManager", MANAGER).sending(operations);
+        let stored = self.objects.0.call(call.hearing(Wanted::Head)).await?;
         if closing.tell && !passing {
             let violation = closing.status.compliant == NON_COMPLIANT;
             let note = standing::note_text(&closing.status);
@@ -118,7 +119,7 @@ impl Reporter {
             "type": if warning { "Warning" } else { "Normal" },
         });
         let path = format!("/api/v1/namespaces/{namespace}/events");
-        self.notices.send(Call::new(Verb::Post, path).sending(event));
+        self.notices.send(Call::new(Verb::Post, path).sending(event).hearing(Wanted::Head));
     }
     /// An event about the policy as a whole.
     pub fn info(&self, policy: &ConfigurationPolicy, status: &PolicyStatus, violation: bool, dialect: Dialect) {
@@ -129,7 +130,9 @@ impl Reporter {
     async fn tell_parent(&self, policy: &ConfigurationPolicy, status: &PolicyStatus) -> Result<(), Trouble> {
         let Some(event) = parent_event(policy, status, self.clock.wall(), &self.instance) else { return Ok(()) };
         let namespace = policy.metadata.namespace.as_deref().unwrap_or_default();
-        let call = Call::new(Verb::Post, format!("/api/v1/namespaces/{namespace}/events")).sending(event);
+        let call = Call::new(Verb::Post, format!("/api/v1/namespaces/{namespace}/events"))
+            .sending(event)
+            .hearing(Wanted::Head);
         match self.objects.0.call(call).await {
             Ok(_) => Ok(()),
             // Nobody reads events of a namespace that goes; the status still says it. A name taken is the same event.

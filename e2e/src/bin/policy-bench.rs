@@ -1,5 +1,5 @@
 //! The bench of policy-pruner: many policies converge and go. Requests and memory are judged, because they are the same on every
-//! machine; wall and CPU time are told, and compared with the peer on the same control plane if its binary is given.
+//! machine; wall and CPU time are told, and judged only as shares of what the peer takes on the same control plane in the same run.
 #![allow(clippy::print_stdout)] // printing is what it is for
 use clap::Parser;
 use common::clock::{Clock, SystemClock};
@@ -37,6 +37,12 @@ struct Cli {
     /// At most so many MB at the peak.
     #[arg(long, default_value_t = 60.0)]
     most_mb: f64,
+    /// At most this share of the peer's wall time.
+    #[arg(long, default_value_t = 0.25)]
+    most_wall: f64,
+    /// At most this share of the peer's CPU time.
+    #[arg(long, default_value_t = 0.4)]
+    most_cpu: f64,
 }
 
 struct Figures {
@@ -83,6 +89,7 @@ async fn measure(cli: &Cli) -> Result<bool> {
             let theirs = run(cli, &cluster, &account, Some(peer), policies, objects).await?;
             show("peer", load, policies, objects, &theirs);
             let (wall, cpu) = ((ours.up + ours.down).div_duration_f64(theirs.up + theirs.down), ours.cpu / theirs.cpu);
+            good &= wall <= cli.most_wall && cpu <= cli.most_cpu;
             println!("SEEN: {load}: {wall:.2} of the peer's wall time, {cpu:.2} of its CPU time");
         }
         println!(

@@ -8,6 +8,8 @@ mod stage;
 
 mod conformance;
 mod drift;
+mod ends;
+mod faults;
 mod lives;
 mod pruning;
 mod rights;

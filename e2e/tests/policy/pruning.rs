@@ -1,4 +1,4 @@
-//! What becomes of a policy's objects: three behaviours, two actions, twelve situations, each with its end.
+//! What becomes of a policy's objects: three behaviours, two actions, thirteen situations, each with its end.
 use crate::stage::{PATIENCE, Stage};
 use crate::{seen, tell};
 use e2e::{ControllerProcess, Error, Result, Seen, until};
@@ -25,12 +25,14 @@ enum Situation {
     FinalizerStripped,
     ForeignFinalizer,
     RequiredByAnother,
+    /// Named by nobody: a template without a name merely matches it.
+    OnlyMatched,
 }
 use Situation::{
     ApiErrorDuringEvaluation, Created, EditedOut, ExistedBefore, FinalizerStripped, ForeignFinalizer, KindVanished,
-    RecreatedByAnother, RequiredByAnother, RestoredWithNewUid, SelectorNoLongerMatches, StatusWiped,
+    OnlyMatched, RecreatedByAnother, RequiredByAnother, RestoredWithNewUid, SelectorNoLongerMatches, StatusWiped,
 };
-const SITUATIONS: [Situation; 12] = [
+const SITUATIONS: [Situation; 13] = [
     Created,
     ExistedBefore,
     RecreatedByAnother,
@@ -43,6 +45,7 @@ const SITUATIONS: [Situation; 12] = [
     FinalizerStripped,
     ForeignFinalizer,
     RequiredByAnother,
+    OnlyMatched,
 ];
 
 /// Is the child gone in the end? The table of docs/policy-pruner.md.
@@ -52,6 +55,7 @@ fn goes(situation: Situation, behaviour: &str, action: &str, like_upstream: bool
         KindVanished => true,
         FinalizerStripped => false,
         RequiredByAnother => prunes && like_upstream,
+        OnlyMatched => prunes && behaviour == "DeleteAll" && like_upstream,
         ExistedBefore | RecreatedByAnother => prunes && behaviour == "DeleteAll",
         _ => prunes,
     }
@@ -128,12 +132,20 @@ impl Row<'_> {
     fn child(&self) -> Value {
         let (api_version, kind) = self.kind();
         let metadata = json!({"name": self.name, "namespace": self.namespace()});
-        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"a": 1}})
+        let mut child = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"a": 1}});
+        if self.situation == OnlyMatched {
+            child["metadata"]["labels"] = json!({"matched": self.name});
+        }
+        child
     }
     fn spec(&self, action: &str) -> Value {
         let mut definition = self.child();
-        if self.situation == SelectorNoLongerMatches {
-            definition["metadata"] = json!({"name": self.name});
+        match self.situation {
+            SelectorNoLongerMatches => definition["metadata"] = json!({"name": self.name}),
+            OnlyMatched => {
+                definition["metadata"] = json!({"namespace": self.namespace(), "labels": {"matched": self.name}});
+            }
+            _ => {}
         }
         // Not followed where somebody else must get there first.
         let interval = if self.situation == RecreatedByAnother {
@@ -150,15 +162,8 @@ impl Row<'_> {
     fn policy(&self) -> Value {
         self.stage.policy(&self.name, &self.spec("enforce"))
     }
-    async fn settled(&self, what: &str, state: &str) -> Result<()> {
-        self.stage
-            .wait(&self.name, what, |found| {
-                let found = found.ok_or("gone")?;
-                let same = found["status"]["lastEvaluatedGeneration"] == found["metadata"]["generation"];
-                if same && found["status"]["compliant"] == state { Ok(()) } else { Err("not yet".into()) }
-            })
-            .await?;
-        Ok(())
+    async fn settled(&self, state: &str) -> Result<()> {
+        self.stage.settled(&self.name, state).await.map(drop)
     }
     async fn edit(&self, spec: &Value) -> Result<()> {
         self.stage.merge(&self.policy(), &json!({ "spec": spec })).await
@@ -168,10 +173,10 @@ impl Row<'_> {
         self.set().await?;
         // Created, or found, under enforce; then the row's own action.
         self.stage.create(&self.policy()).await?;
-        self.settled("to have its object", "Compliant").await?;
+        self.settled("Compliant").await?;
         if self.action == "inform" {
             self.edit(&json!({"remediationAction": "inform"})).await?;
-            self.settled("to only inform", "Compliant").await?;
+            self.settled("Compliant").await?;
         }
         self.happen().await?;
         self.end().await
@@ -180,7 +185,7 @@ impl Row<'_> {
     async fn set(&self) -> Result<()> {
         let stage = self.stage;
         match self.situation {
-            ExistedBefore => {
+            ExistedBefore | OnlyMatched => {
                 stage.create(&self.child()).await?;
             }
             SelectorNoLongerMatches => {
@@ -215,7 +220,7 @@ impl Row<'_> {
     async fn happen(&self) -> Result<()> {
         let stage = self.stage;
         match self.situation {
-            Created | ExistedBefore | KindVanished => {}
+            Created | ExistedBefore | KindVanished | OnlyMatched => {}
             RecreatedByAnother => {
                 stage.delete(&self.child()).await?;
                 stage.create(&self.child()).await?;
@@ -229,14 +234,14 @@ impl Row<'_> {
                 let namespace =
                     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace()}});
                 stage.merge(&namespace, &json!({"metadata": {"labels": {"row": null}}})).await?;
-                self.settled("to have no namespace", "NonCompliant").await?;
+                self.settled("NonCompliant").await?;
                 self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "after the label")
                     .await?;
             }
             ApiErrorDuringEvaluation => {
                 let broken = json!({"apiVersion": "nobody.dev/v1", "kind": "Nothing", "metadata": {"name": "x"}});
                 self.edit_out(&[json!({"complianceType": "musthave", "objectDefinition": broken})]).await?;
-                self.settled("to have an error", "NonCompliant").await?;
+                self.settled("NonCompliant").await?;
                 self.child_is(false, "in doubt").await?;
                 self.edit_out(&[]).await?;
             }
@@ -244,7 +249,7 @@ impl Row<'_> {
                 let wiped = json!([{"op": "replace", "path": "/status", "value": {}}]);
                 let patch = Patch::<()>::Json(serde_json::from_value(wiped).map_err(Error::other)?);
                 stage.policies().patch_status(&self.name, &PatchParams::default(), &patch).await?;
-                self.settled("to be evaluated again", "Compliant").await?;
+                self.settled("Compliant").await?;
             }
             RestoredWithNewUid | FinalizerStripped => {
                 self.vanish().await?;
@@ -252,7 +257,7 @@ impl Row<'_> {
                 if self.situation == RestoredWithNewUid {
                     let restored = stage.policy(&self.name, &self.spec(self.action));
                     stage.create(&restored).await?;
-                    self.settled("to be rebuilt", "Compliant").await?;
+                    self.settled("Compliant").await?;
                 }
             }
             ForeignFinalizer => {
@@ -263,15 +268,7 @@ impl Row<'_> {
                 spec["pruneObjectBehavior"] = "None".into();
                 stage.create(&stage.policy(&format!("{}-other", self.name), &spec)).await?;
                 let other = format!("{}-other", self.name);
-                stage
-                    .wait(&other, "to require it", |found| {
-                        if found.is_some_and(|f| f["status"]["compliant"] == "Compliant") {
-                            Ok(())
-                        } else {
-                            Err("not yet".into())
-                        }
-                    })
-                    .await?;
+                stage.settled(&other, "Compliant").await?;
             }
         }
         Ok(())
@@ -291,13 +288,11 @@ impl Row<'_> {
         let gone = async {
             self.stage.merge(&self.policy(), &json!({"metadata": {"finalizers": null}})).await?;
             self.stage.delete(&self.policy()).await?;
-            self.stage
-                .wait(&self.name, "to be gone", |found| if found.is_none() { Ok(()) } else { Err("there".into()) })
-                .await
+            self.stage.gone(&self.name).await
         };
         let gone = gone.await;
         controller.unfreeze()?;
-        gone.map(drop)
+        gone
     }
 
     async fn end(&self) -> Result<()> {
@@ -333,13 +328,7 @@ impl Row<'_> {
                     .await?;
                 stage.merge(&self.child(), &json!({"metadata": {"finalizers": null}})).await?;
             }
-            stage
-                .wait(
-                    &self.name,
-                    "to be gone",
-                    |found| if found.is_none() { Ok(()) } else { Err("still there".into()) },
-                )
-                .await?;
+            stage.gone(&self.name).await?;
         }
         if self.situation != KindVanished {
             self.child_is(goes, "in the end").await?;

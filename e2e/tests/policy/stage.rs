@@ -63,7 +63,10 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn set(name: &str) -> Result<Self> {
-        let cluster = (*e2e::cluster().await?).clone();
+        Self::set_on((*e2e::cluster().await?).clone(), name).await
+    }
+    /// On a cluster of the test's own.
+    pub(crate) async fn set_on(cluster: Cluster, name: &str) -> Result<Self> {
         let account = Account::shipped(&cluster, BINARY).await?;
         manifests::apply_text(&cluster, "default", THINGS).await?;
         manifests::apply_text(&cluster, "default", RIGHTS).await?;
@@ -150,6 +153,22 @@ impl Stage {
             plural: "configurationpolicies".into(),
         };
         Api::namespaced_with(self.client.clone(), self.namespace(), &resource)
+    }
+    /// Waits until a policy has this state for its present generation, and returns its first message.
+    pub(crate) async fn settled(&self, name: &str, state: &str) -> Result<String> {
+        let what = format!("to be {state}");
+        let found = self.wait(name, &what, |found| {
+            let found = found.ok_or("gone")?;
+            let same = found["status"]["lastEvaluatedGeneration"] == found["metadata"]["generation"];
+            if same && found["status"]["compliant"] == state { Ok(()) } else { Err("not yet".into()) }
+        });
+        let found = found.await?.unwrap_or_default();
+        Ok(found["status"]["compliancyDetails"][0]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned())
+    }
+    /// Waits until a policy is gone.
+    pub(crate) async fn gone(&self, name: &str) -> Result<()> {
+        let gone = |found: Option<&Value>| if found.is_none() { Ok(()) } else { Err("still there".to_owned()) };
+        self.wait(name, "to be gone", gone).await.map(drop)
     }
     pub(crate) fn policy(&self, name: &str, spec: &Value) -> Value {
         let metadata = json!({"name": name, "namespace": self.namespace()});

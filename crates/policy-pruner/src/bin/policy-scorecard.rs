@@ -2,114 +2,138 @@
 //! the peer's known losses do not show: then the judge is blind.
 use clap::Parser;
 use common::process::cli::{say, table};
-use policy_pruner::testing::histories::{Between, History, Judgement, Player, play};
+use policy_pruner::testing::histories::{BETWEEN, Between, History, LATE, Player, play};
 use policy_pruner::testing::server::Mishap;
+use std::collections::HashMap;
 use std::process::ExitCode;
 
-/// Simulated histories of policy-pruner and of the peer's algorithm.
+/// Simulated histories of policy-pruner and of the peer's algorithm: one mishap at each write, then pairs of mishaps.
 #[derive(Parser)]
 struct Arguments {
-    /// Only this: Nothing, StatusWiped, Restored, Replaced, EditedOut.
+    /// At least so many histories of ours.
+    #[arg(long, default_value_t = 10_000)]
+    histories: usize,
+    /// At least 100,000 histories.
     #[arg(long)]
-    between: Option<String>,
+    full: bool,
+    /// Leave out the peer's algorithm, which shows that the judge sees.
+    #[arg(long)]
+    no_mutations: bool,
+    /// Only this pair of mishaps again, to read.
+    #[arg(long, value_name = "SEED")]
+    pair: Option<u64>,
 }
+
+/// A mishap at the write of this number.
+type At = fn(usize) -> Mishap;
+const MISHAPS: [(&str, At); 5] = [
+    ("killed before each write", Mishap::DieBefore),
+    ("killed after each write", Mishap::DieAfter),
+    ("each reply lost", Mishap::LoseReply),
+    ("a stranger before each write", Mishap::Stranger),
+    ("each watch event dropped", Mishap::DropEvent),
+];
 
 #[derive(Default)]
 struct Sum {
     histories: usize,
-    damaged: usize,
     left: usize,
     foreign: usize,
     stuck: usize,
     example: String,
 }
+impl Sum {
+    async fn play(&mut self, history: History, name: impl FnOnce() -> String) {
+        let found = play(history).await;
+        self.histories += 1;
+        self.left += found.left;
+        self.foreign += found.foreign;
+        self.stuck += usize::from(found.stuck);
+        if !found.is_clean() && self.example.is_empty() {
+            self.example = name();
+        }
+    }
+    fn is_clean(&self) -> bool {
+        self.example.is_empty()
+    }
+    fn row(&self, head: [String; 4]) -> Vec<String> {
+        let figures = [self.histories, self.left, self.foreign, self.stuck].map(|n| n.to_string());
+        head.into_iter().chain(figures).chain([self.example.clone()]).collect()
+    }
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let only = Arguments::parse().between;
-    let mut rows = Vec::new();
-    let (mut clean, mut peer_left, mut peer_foreign) = (true, 0, 0);
-    for between in [Between::Nothing, Between::StatusWiped, Between::Restored, Between::Replaced, Between::EditedOut] {
-        if only.as_ref().is_some_and(|name| *name != format!("{between:?}")) {
-            continue;
+    let arguments = Arguments::parse();
+    let mut writes: HashMap<(Between, usize), usize> = HashMap::new();
+    for between in BETWEEN {
+        for late in LATE {
+            writes.insert((between, late), play(History::calm(Player::Ours, between, late)).await.writes);
         }
-        for (what, mishaps) in [
-            ("killed before each write", kills_before as fn(usize) -> Mishap),
-            ("killed after each write", kills_after),
-            ("each reply lost", replies),
-            ("a stranger before each write", strangers),
-        ] {
-            for player in [Player::Ours, Player::Peer] {
-                for late in if player == Player::Ours { vec![0, 1, 3] } else { vec![0] } {
-                    let sum = run(player, between, late, mishaps).await;
-                    match player {
-                        Player::Ours => clean &= sum.damaged == 0,
-                        Player::Peer => {
-                            peer_left += sum.left;
-                            peer_foreign += sum.foreign;
-                        }
-                    }
-                    rows.push(vec![
-                        format!("{player:?}"),
-                        format!("{between:?}"),
-                        what.to_owned(),
-                        late.to_string(),
-                        sum.histories.to_string(),
-                        sum.left.to_string(),
-                        sum.foreign.to_string(),
-                        sum.stuck.to_string(),
-                        sum.example,
-                    ]);
+    }
+    let writes_of = |between, late| writes.get(&(between, late)).copied().unwrap_or(1);
+    if let Some(seed) = arguments.pair {
+        let history = History::of_seed(seed, writes_of);
+        let found = play(history).await;
+        say(&format!("{history:?}\n{found:?}\n"));
+        return if found.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+
+    let mut rows = Vec::new();
+    let (mut clean, mut played, mut peer) = (true, 0, Sum::default());
+    for between in BETWEEN {
+        for (what, mishap) in MISHAPS {
+            for (player, late) in LATE.map(|late| (Player::Ours, late)).into_iter().chain([(Player::Peer, 0)]) {
+                if player == Player::Peer && arguments.no_mutations {
+                    continue;
+                }
+                let sum = each_write(player, between, late, mishap).await;
+                rows.push(sum.row([format!("{player:?}"), format!("{between:?}"), what.to_owned(), late.to_string()]));
+                if player == Player::Ours {
+                    clean &= sum.is_clean();
+                    played += sum.histories;
+                } else {
+                    peer.left += sum.left;
+                    peer.foreign += sum.foreign;
                 }
             }
         }
     }
+    let wanted = if arguments.full { arguments.histories.max(100_000) } else { arguments.histories };
+    let mut pairs = Sum::default();
+    for seed in 1..=wanted.saturating_sub(played) as u64 {
+        pairs.play(History::of_seed(seed, writes_of), || format!("--pair {seed}")).await;
+    }
+    clean &= pairs.is_clean();
+    played += pairs.histories;
+    rows.push(pairs.row(["Ours".into(), "any".into(), "two of them, anywhere".into(), "any".into()]));
+
     let heads =
         ["PLAYER", "BETWEEN", "MISHAP", "LATE", "HISTORIES", "LEFT OVER", "FOREIGN DELETED", "STUCK", "FIRST DAMAGE"];
     say(&table(&heads, &rows));
-    let calm = play(History { player: Player::Ours, mishap: Mishap::None, between: Between::Nothing, late: 0 }).await;
-    let blind = only.is_none() && (peer_left == 0 || peer_foreign == 0);
+    let calm = play(History::calm(Player::Ours, Between::Nothing, 0)).await;
+    let compared = if arguments.no_mutations {
+        String::new()
+    } else {
+        format!("; the peer's algorithm: {} left over, {} foreign deleted", peer.left, peer.foreign)
+    };
     say(&format!(
-        "ours: {}; the peer's algorithm in the same histories: {peer_left} left over, {peer_foreign} foreign deleted; an undisturbed life: {} writes, {} requests\n",
+        "policy-pruner: {played} histories, {}{compared}; an undisturbed life: {} writes, {} requests\n",
         if clean { "no damage" } else { "DAMAGE" },
         calm.writes,
         calm.requests
     ));
+    let blind = !arguments.no_mutations && (peer.left == 0 || peer.foreign == 0);
     if clean && !blind { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn kills_before(at: usize) -> Mishap {
-    Mishap::DieBefore(at)
-}
-fn kills_after(at: usize) -> Mishap {
-    Mishap::DieAfter(at)
-}
-fn replies(at: usize) -> Mishap {
-    Mishap::LoseReply(at)
-}
-fn strangers(at: usize) -> Mishap {
-    Mishap::Stranger(at)
-}
-
 /// One mishap at each write of a life that has none, and a few beyond.
-async fn run(player: Player, between: Between, late: usize, mishap: fn(usize) -> Mishap) -> Sum {
-    let calm = play(History { player, mishap: Mishap::None, between, late }).await;
+async fn each_write(player: Player, between: Between, late: usize, mishap: At) -> Sum {
+    let calm = play(History::calm(player, between, late)).await;
     let mut sum = Sum::default();
     for at in 1..=calm.writes + 2 {
-        let Judgement { left, foreign, stuck, .. } = judge(player, between, late, mishap(at)).await;
-        sum.histories += 1;
-        sum.left += left;
-        sum.foreign += foreign;
-        sum.stuck += usize::from(stuck);
-        if left + foreign > 0 || stuck {
-            sum.damaged += 1;
-            if sum.example.is_empty() {
-                sum.example = format!("{:?}", mishap(at));
-            }
-        }
+        let mishaps = [mishap(at), Mishap::None];
+        sum.play(History { player, mishaps, between, late }, || format!("{:?}", mishap(at))).await;
     }
     sum
-}
-async fn judge(player: Player, between: Between, late: usize, mishap: Mishap) -> Judgement {
-    play(History { player, mishap, between, late }).await
 }

@@ -2,6 +2,7 @@
 //! looked at, one watch serves them all and keeps only those; once many namespaces are, one watch serves the cluster.
 use super::kinds::{Kinds, Mapping};
 use super::objects::Objects;
+use super::scopes::{Interest, Scope, choose};
 use super::sight::{Eyes, Sight};
 use super::watched::Store;
 use super::wire::Trouble;
@@ -19,32 +20,9 @@ use tokio::sync::{mpsc, watch as signal};
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
-/// From so many watched objects of a kind in a namespace on, one watch serves all.
-const OBJECTS: usize = 3;
-/// From so many watched namespaces of a kind on, one watch serves all.
-const NAMESPACES: usize = 8;
 /// The first list of a watch is waited for this long.
 const FIRST_LIST: Duration = Duration::from_secs(20);
 const NEWS: usize = 64;
-
-/// What one watch covers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Scope {
-    mapping: Mapping,
-    /// Empty: all.
-    namespace: String,
-    /// Empty: all.
-    name: String,
-    labels: String,
-    /// Everything is kept.
-    all: bool,
-}
-/// What one policy looks at.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Interest {
-    Object(Mapping, String, String),
-    List(Mapping, String, Selector),
-}
 
 struct Watch {
     store: Mutex<Store>,
@@ -138,7 +116,9 @@ impl Watches {
     fn serve(self: &Arc<Self>, policy: &Key, interest: &Interest) -> (Arc<Watch>, Scope) {
         let mut state = self.state();
         let known = state.interests.get(policy).and_then(|own| own.get(interest)).cloned();
-        let scope = known.filter(|scope| state.watches.contains_key(scope)).unwrap_or_else(|| choose(&state, interest));
+        let scope = known
+            .filter(|scope| state.watches.contains_key(scope))
+            .unwrap_or_else(|| choose(&state.watches, &state.denied, interest));
         let watch = state.watches.entry(scope.clone()).or_insert_with(|| self.start(&scope)).clone();
         {
             let mut store = watch.store();
@@ -312,46 +292,6 @@ fn code_of(why: &str) -> u16 {
     behind.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// The narrowest watch that is not wasteful.
-fn choose(state: &State, interest: &Interest) -> Scope {
-    let (mapping, namespace, name) = match interest {
-        Interest::List(mapping, namespace, selector) => {
-            return Scope {
-                mapping: mapping.clone(),
-                namespace: namespace.clone(),
-                name: String::new(),
-                labels: selector.query(),
-                all: true,
-            };
-        }
-        Interest::Object(mapping, namespace, name) => (mapping, namespace, name),
-    };
-    let scope = |namespace: &str, name: &str, all: bool| Scope {
-        mapping: mapping.clone(),
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        labels: String::new(),
-        all,
-    };
-    let allowed = |scope: &Scope| !state.denied.contains(scope);
-    for wide in [scope("", "", true), scope("", "", false), scope(namespace, "", true), scope(namespace, "", false)] {
-        if state.watches.contains_key(&wide) && allowed(&wide) {
-            return wide;
-        }
-    }
-    let same_kind = || state.watches.keys().filter(|s| s.mapping == *mapping && s.labels.is_empty());
-    let objects = same_kind().filter(|s| s.namespace == *namespace && !s.name.is_empty()).count();
-    let namespaces: HashSet<&str> = same_kind().map(|s| s.namespace.as_str()).collect();
-    let (cluster_wide, namespace_wide) = (scope("", "", false), scope(namespace, "", false));
-    if mapping.namespaced && namespaces.len() >= NAMESPACES && allowed(&cluster_wide) {
-        return cluster_wide;
-    }
-    if objects >= OBJECTS && allowed(&namespace_wide) {
-        return namespace_wide;
-    }
-    scope(namespace, name, false)
-}
-
 /// Opens sights on shared watches.
 pub struct Shared(pub Arc<Watches>);
 impl Eyes for Shared {
@@ -407,42 +347,6 @@ impl Sight for Watching {
 mod tests {
     use super::*;
 
-    fn pods() -> Mapping {
-        Mapping::known("", "v1", "Pod", "pods", true)
-    }
-    fn object(namespace: &str, name: &str) -> Interest {
-        Interest::Object(pods(), namespace.into(), name.into())
-    }
-    fn watching(state: &mut State, interest: &Interest) -> Scope {
-        let scope = choose(state, interest);
-        let watch = Watch { store: Mutex::default(), ready: signal::Sender::new(0), task: OnceLock::new() };
-        state.watches.entry(scope.clone()).or_insert_with(|| Arc::new(watch));
-        scope
-    }
-
-    #[test]
-    fn few_objects_have_watches_of_their_own_and_many_share_one() {
-        let mut state = State::default();
-        for name in ["a", "b", "c"] {
-            assert_eq!(watching(&mut state, &object("n", name)).name, name);
-        }
-        let wide = watching(&mut state, &object("n", "d"));
-        assert_eq!((wide.namespace.as_str(), wide.name.as_str(), wide.all), ("n", "", false));
-        assert_eq!(watching(&mut state, &object("n", "e")), wide);
-        assert_eq!(watching(&mut state, &object("m", "a")).name, "a", "another namespace");
-    }
-    #[test]
-    fn many_namespaces_share_one_unless_that_is_denied() {
-        let mut state = State::default();
-        for n in 0..8 {
-            watching(&mut state, &object(&format!("n{n}"), "a"));
-        }
-        let wide = watching(&mut state, &object("n8", "a"));
-        assert_eq!((wide.namespace.as_str(), wide.name.as_str()), ("", ""));
-        state.denied.insert(wide.clone());
-        state.watches.remove(&wide);
-        assert_eq!(watching(&mut state, &object("n9", "a")).name, "a");
-    }
     #[test]
     fn codes_are_read_from_trouble() {
         assert_eq!(code_of("list: 403 pods is forbidden"), 403);

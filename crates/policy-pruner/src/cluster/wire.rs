@@ -1,8 +1,5 @@
 //! One request to the API server. Production sends it with kube's client; tests answer it from memory.
 use async_trait::async_trait;
-use common::clock::SharedClock;
-use common::engine::fence::Fence;
-use kube::Client;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,9 +7,6 @@ use std::time::Duration;
 
 /// Longest request, and so the time that leadership must outlast.
 pub const CALL: Duration = Duration::from_secs(10);
-
-/// Told to come back later, a request is repeated so often before its pass hears of it.
-const MOST_WAITS: u32 = 5;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +23,8 @@ pub enum Verb {
     Delete,
 }
 impl Verb {
-    fn method(self) -> http::Method {
+    /// In HTTP's words.
+    pub fn method(self) -> http::Method {
         match self {
             Verb::Get => http::Method::GET,
             Verb::Post => http::Method::POST,
@@ -38,6 +33,17 @@ impl Verb {
             Verb::Delete => http::Method::DELETE,
         }
     }
+}
+
+/// How much of an answer is looked at. What nobody looks at is not even built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of it.
+    Whole,
+    /// Without managedFields and kubectl's copy.
+    Slim,
+    /// Namespace, name, uid and version.
+    Head,
 }
 
 /// A request.
@@ -51,11 +57,20 @@ pub struct Call {
     pub query: Vec<(&'static str, String)>,
     /// What to send.
     pub body: Option<Value>,
+    /// What to hear.
+    pub wanted: Wanted,
 }
 impl Call {
     /// A request without query and body.
     pub fn new(verb: Verb, path: impl Into<String>) -> Self {
-        Call { verb, path: path.into(), query: Vec::new(), body: None }
+        let wanted = if verb == Verb::Get { Wanted::Whole } else { Wanted::Slim };
+        Call { verb, path: path.into(), query: Vec::new(), body: None, wanted }
+    }
+    /// Hearing no more than this.
+    #[must_use]
+    pub fn hearing(mut self, wanted: Wanted) -> Self {
+        self.wanted = wanted;
+        self
     }
     /// With a parameter.
     #[must_use]
@@ -141,20 +156,6 @@ impl Trouble {
         self.code == 403 && self.details["causes"][0]["reason"] == "NamespaceTerminating"
     }
 }
-impl From<kube::Error> for Trouble {
-    fn from(error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => Trouble {
-                code: status.code,
-                reason: status.reason.clone(),
-                message: status.message.clone(),
-                details: serde_json::to_value(&status.details).unwrap_or_default(),
-            },
-            other => Trouble::silent(other.to_string()),
-        }
-    }
-}
-
 /// Sends requests.
 #[async_trait]
 pub trait Wire: Send + Sync {
@@ -163,62 +164,6 @@ pub trait Wire: Send + Sync {
 }
 /// A wire many parts share.
 pub type SharedWire = Arc<dyn Wire>;
-
-/// Over kube's client. Nothing is changed without leadership that outlasts the request.
-pub struct KubeWire {
-    client: Client,
-    clock: SharedClock,
-    fence: Arc<dyn Fence>,
-}
-impl KubeWire {
-    /// A wire.
-    pub fn new(client: Client, clock: SharedClock, fence: Arc<dyn Fence>) -> Self {
-        KubeWire { client, clock, fence }
-    }
-}
-impl KubeWire {
-    async fn once(&self, call: &Call) -> Result<Value, Trouble> {
-        let ends = self.clock.boot() + CALL;
-        if call.mutates() && !self.fence.holds_until(ends) {
-            return Err(Trouble::silent("leadership does not outlast the request"));
-        }
-        let body = call.body.as_ref().map(serde_json::to_vec).transpose();
-        let body = body.map_err(|e| Trouble::silent(e.to_string()))?.unwrap_or_default();
-        let content = if call.verb == Verb::Patch { "application/json-patch+json" } else { "application/json" };
-        let request = http::Request::builder()
-            .method(call.verb.method())
-            .uri(call.uri())
-            .header(http::header::CONTENT_TYPE, content)
-            .header(http::header::ACCEPT, "application/json")
-            .body(body)
-            .map_err(|e| Trouble::silent(e.to_string()))?;
-        tokio::select! {
-            reply = self.client.request::<Value>(request) => Ok(reply?),
-            () = self.clock.sleep_until(ends) => Err(Trouble::silent("no reply in time")),
-        }
-    }
-}
-#[async_trait]
-impl Wire for KubeWire {
-    async fn call(&self, call: Call) -> Result<Value, Trouble> {
-        let mut told_to_wait = 0;
-        loop {
-            match self.once(&call).await {
-                // The API server says when; nothing was carried out, so anything may be repeated.
-                Err(trouble) if trouble.code == 429 && told_to_wait < MOST_WAITS => {
-                    told_to_wait += 1;
-                    self.clock.sleep_until(self.clock.boot() + wait(&trouble, told_to_wait)).await;
-                }
-                answer => return answer,
-            }
-        }
-    }
-}
-/// As long as the API server says, at least a little, and longer each time.
-fn wait(trouble: &Trouble, time: u32) -> Duration {
-    let asked = trouble.details["retryAfterSeconds"].as_u64().unwrap_or(0).min(5);
-    Duration::from_secs(asked).max(Duration::from_millis(250) * time)
-}
 
 #[cfg(test)]
 mod tests {
@@ -232,14 +177,6 @@ mod tests {
         assert!(!call.mutates());
         assert!(Call::new(Verb::Delete, "/x").mutates());
         assert!(!Call::new(Verb::Put, "/x").with("dryRun", "All").mutates());
-    }
-    #[test]
-    fn the_api_server_says_how_long_to_wait_within_reason() {
-        let told =
-            |seconds: u64| Trouble { code: 429, details: json!({"retryAfterSeconds": seconds}), ..Trouble::default() };
-        assert_eq!(wait(&told(2), 1), Duration::from_secs(2));
-        assert_eq!(wait(&told(600), 1), Duration::from_secs(5));
-        assert_eq!(wait(&told(0), 3), Duration::from_millis(750));
     }
     #[test]
     fn trouble_is_told_apart() {

@@ -1,6 +1,7 @@
 //! Reads everything a policy means, then does what is due, object by object.
 use super::check::{self, Checked, Subject};
 use super::desired::{self, Desired};
+use super::rivals::{self, Claim, Rivals};
 use super::templates::Ready;
 use super::{Evaluated, Ground, Results, TemplateResult, reference};
 use crate::api::{ObjectRef, Properties, RelatedObject};
@@ -46,6 +47,19 @@ impl Read {
         }
         let missing = planned.iter().filter(|p| matches!(p.seen, Seen::Named(None)));
         missing.map(|p| reference(mapping, text(&p.desired, "namespace"), text(&p.desired, "name"))).collect()
+    }
+    /// What the template wants of objects that it names or selects.
+    fn claims(&self) -> Vec<(ObjectRef, Claim<'_>)> {
+        let Ok((mapping, planned, _)) = &self.planned else { return Vec::new() };
+        let template = &self.ready.template;
+        let named = planned.iter().filter(|p| !text(&p.desired, "name").is_empty());
+        named
+            .map(|p| {
+                let object = reference(mapping, text(&p.desired, "namespace"), text(&p.desired, "name"));
+                let (compliance, metadata) = (template.compliance(), template.metadata_compliance());
+                (object, Claim { index: self.index, desired: &p.desired, compliance, metadata })
+            })
+            .collect()
     }
     /// Objects that the template names or selects.
     pub fn managed(&self) -> Vec<ObjectRef> {
@@ -110,6 +124,7 @@ pub struct Doing<'a> {
 /// Does what is due.
 pub async fn act(ground: Ground<'_>, reads: &[Read], doing: &Doing<'_>, results: &mut Results) -> Evaluated {
     let mut evaluated = Evaluated::default();
+    let rivals = Rivals::among(reads.iter().flat_map(Read::claims).collect());
     for read in reads {
         let mut result = TemplateResult { index: read.index, ..TemplateResult::default() };
         match &read.planned {
@@ -127,7 +142,7 @@ pub async fn act(ground: Ground<'_>, reads: &[Read], doing: &Doing<'_>, results:
                 result.outcomes.extend(instead.iter().cloned());
                 evaluated.managed.extend(read.managed());
                 for one in planned {
-                    let outcome = handle(ground, read, mapping, one, doing, results, &mut evaluated).await;
+                    let outcome = handle(ground, (read, &rivals), mapping, one, doing, results, &mut evaluated).await;
                     result.outcomes.push(outcome);
                 }
             }
@@ -139,7 +154,7 @@ pub async fn act(ground: Ground<'_>, reads: &[Read], doing: &Doing<'_>, results:
 
 async fn handle(
     ground: Ground<'_>,
-    read: &Read,
+    (read, rivals): (&Read, &Rivals<'_>),
     mapping: &Mapping,
     planned: &Planned,
     doing: &Doing<'_>,
@@ -151,7 +166,18 @@ async fn handle(
     let forbidden = read.ready.template.compliance() == Compliance::MustNotHave;
     let enforce = ground.policy.spec.enforces() && !name.is_empty();
     let mut outcome = Outcome { namespace: namespace.clone(), name: name.clone(), ..Outcome::default() };
-    let subject = Subject { ready: &read.ready, mapping, desired, enforce, manager: doing.manager };
+    let index = read.index;
+    let subject = Subject { ready: &read.ready, mapping, desired, enforce, manager: doing.manager, index, rivals };
+    let opposed = if enforce { rivals.opposed(index, &subject.reference()) } else { None };
+    if let Some(other) = opposed {
+        // Whatever is done, the other template undoes it: nothing is done, and nothing pruned that either of them means.
+        let message = rivals::told(&subject.title(), index, other);
+        outcome.names = vec![name.clone()];
+        let happening = Happening::said(false, reason::UPDATE_ERROR, message);
+        relate(&mut evaluated.related, related(mapping, &namespace, &name, &happening, None));
+        outcome.happenings.push(happening);
+        return outcome;
+    }
     match &planned.seen {
         Seen::Failed(trouble) => {
             let message =
@@ -304,7 +330,8 @@ async fn unwanted(
         return;
     }
     let (namespace, name) = (text(live, "namespace"), text(live, "name"));
-    match ground.objects.delete(subject.mapping, (namespace, name), None).await {
+    // This very object: what somebody put in its place meanwhile is looked at anew.
+    match ground.objects.delete(subject.mapping, (namespace, name), live["metadata"]["uid"].as_str()).await {
         Ok(Deleted::Gone | Deleted::Ending(_)) => outcome.happenings.push(Happening::plain(true, reason::DELETED)),
         Err(trouble) => {
             let title = format!("{} {}", subject.mapping.plural, identifier(namespace, name));
@@ -363,6 +390,7 @@ pub struct Preview {
 pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) -> (Vec<Preview>, Vec<String>) {
     let (mut previews, mut doubts) = (Vec::new(), Vec::new());
     let enforce = ground.policy.spec.enforces();
+    let rivals = Rivals::among(reads.iter().flat_map(Read::claims).collect());
     for read in reads {
         let (mapping, planned) = match &read.planned {
             Err(refused) => {
@@ -381,7 +409,13 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
                 action,
                 why: why.to_owned(),
             };
+            let index = read.index;
+            let opposed = if enforce { rivals.opposed(index, &reference(mapping, namespace, name)) } else { None };
             previews.push(match &one.seen {
+                _ if opposed.is_some() => {
+                    let title = format!("{} [{name}]", mapping.plural);
+                    say("blocked", &rivals::told(&title, index, opposed.unwrap_or_default()))
+                }
                 Seen::Failed(trouble) => {
                     doubts.push(trouble.to_string());
                     say("blocked", &trouble.to_string())
@@ -397,8 +431,15 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
                 Seen::Named(Some(_)) if forbidden && enforce => say("delete", "must not be there"),
                 Seen::Named(Some(_)) if forbidden => say("none", "must not be there; the policy only informs"),
                 Seen::Named(Some(live)) => {
-                    let subject =
-                        Subject { ready: &read.ready, mapping, desired: &one.desired, enforce: false, manager: "" };
+                    let subject = Subject {
+                        ready: &read.ready,
+                        mapping,
+                        desired: &one.desired,
+                        enforce: false,
+                        manager: "",
+                        index,
+                        rivals: &rivals,
+                    };
                     let checked = check::check(ground, subject, live, results).await;
                     match (checked.violation, enforce) {
                         (false, _) => say("none", "as specified"),

@@ -1,7 +1,9 @@
 //! One named object that is there: compare, ask a dry run where comparing cannot tell, mend.
 use super::difference::{self, Place};
+use super::rivals::{self, Rivals};
 use super::templates::Ready;
 use super::{Ground, Results};
+use crate::api::ObjectRef;
 use crate::cluster::kinds::Mapping;
 use crate::cluster::objects::Deleted;
 use crate::cluster::wire::Trouble;
@@ -53,6 +55,10 @@ pub struct Subject<'a> {
     pub enforce: bool,
     /// Field manager of a recreate.
     pub manager: &'a str,
+    /// Which template.
+    pub index: usize,
+    /// Other templates that want the same object.
+    pub rivals: &'a Rivals<'a>,
 }
 impl Subject<'_> {
     fn place(&self) -> (&str, &str) {
@@ -64,6 +70,11 @@ impl Subject<'_> {
         let (namespace, name) = self.place();
         let place = if self.mapping.namespaced { format!(" in namespace {namespace}") } else { String::new() };
         format!("{} [{name}]{place}", self.mapping.plural)
+    }
+    /// Which object.
+    pub fn reference(&self) -> ObjectRef {
+        let (namespace, name) = self.place();
+        super::reference(self.mapping, namespace, name)
     }
     /// Tells templates apart.
     pub fn hash(&self) -> u64 {
@@ -151,6 +162,12 @@ fn over(checked: Checked, remember: bool) -> Attempt {
 }
 
 async fn attempt(ground: Ground<'_>, subject: Subject<'_>, current: &Value, outcome: &Outcome) -> Attempt {
+    if ground.policy.spec.enforces()
+        && let Some(other) = subject.rivals.broken(subject.index, &subject.reference(), current, &outcome.merged)
+    {
+        let message = rivals::told(&subject.title(), subject.index, other);
+        return over(Checked { violation: true, message, ..Checked::default() }, false);
+    }
     let place = subject.place();
     let option = subject.ready.template.recreate_option.as_str();
     let dry = ground.objects.update(subject.mapping, place, &outcome.merged, true).await;

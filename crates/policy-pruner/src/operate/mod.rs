@@ -5,8 +5,8 @@ pub mod plan;
 pub mod uninstall;
 
 use crate::cluster::kinds::{Kinds, Mapping};
+use crate::cluster::kube_wire::KubeWire;
 use crate::cluster::objects::Objects;
-use crate::cluster::wire::KubeWire;
 use crate::surroundings::Surroundings;
 use crate::text::selector::Selector;
 use common::clock::{SharedClock, SystemClock};

@@ -3,7 +3,7 @@ use super::decide::required;
 use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
 use common::runtime::object::{Kept, Key, Version};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A policy that requires an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,9 @@ fn place(object: &ObjectRef) -> Place {
 
 #[derive(Default)]
 struct Index {
-    versions: HashMap<Key, (String, Version)>,
+    /// What was read, and when it was last seen.
+    versions: HashMap<Key, (Arc<str>, Version, u64)>,
+    looks: u64,
     policies: HashMap<Key, (Requirer, Vec<Place>)>,
     places: HashMap<Place, HashSet<Key>>,
 }
@@ -31,26 +33,32 @@ struct Index {
 #[derive(Default)]
 pub struct Others(Mutex<Index>);
 impl Others {
-    /// Brings the index up to date with the policies there are now.
-    pub fn refresh<'a>(&self, policies: impl Iterator<Item = (&'a Key, &'a Kept)>) {
+    /// Brings the index up to date with the policies there are now; `show_all` shows every one of them.
+    pub fn refresh(&self, show_all: impl FnOnce(&mut dyn FnMut(&Key, &Kept))) {
         let mut index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut present = HashSet::new();
-        for (key, kept) in policies {
-            present.insert(key.clone());
-            let version = (kept.uid.to_string(), kept.version);
-            if index.versions.get(key) == Some(&version) {
-                continue;
+        index.looks += 1;
+        let (look, mut present) = (index.looks, 0);
+        show_all(&mut |key, kept| {
+            present += 1;
+            // Nearly all of them, nearly every time: no copy is made of what did not change.
+            if let Some((uid, version, seen)) = index.versions.get_mut(key)
+                && *version == kept.version
+                && *uid == kept.uid
+            {
+                *seen = look;
+                return;
             }
             index.take_out(key);
-            index.versions.insert(key.clone(), version);
+            index.versions.insert(key.clone(), (kept.uid.clone(), kept.version, look));
             if let Ok(policy) = kept.decode::<ConfigurationPolicy>() {
                 index.add(key, &policy);
             }
-        }
-        let gone: Vec<Key> = index.versions.keys().filter(|key| !present.contains(*key)).cloned().collect();
-        for key in gone {
-            index.versions.remove(&key);
-            index.take_out(&key);
+        });
+        if index.versions.len() > present {
+            let gone: Vec<Key> = index.versions.extract_if(|_, known| known.2 != look).map(|(key, _)| key).collect();
+            for key in gone {
+                index.take_out(&key);
+            }
         }
     }
     /// Who else requires this object.
@@ -110,7 +118,7 @@ mod tests {
         (arrived.key(), Kept::new(&arrived, Trigger::default()))
     }
     fn requiring(others: &Others, all: &[(Key, Kept)]) -> Vec<String> {
-        others.refresh(all.iter().map(|(k, v)| (k, v)));
+        others.refresh(|show| all.iter().for_each(|(key, kept)| show(key, kept)));
         let object = ObjectRef::new("v1", "Pod", "n", "x");
         others.requiring(&object, &Key::new("p", "a")).iter().map(|r| r.key.name.to_string()).collect()
     }

@@ -13,7 +13,7 @@ use crate::surroundings::Surroundings;
 use crate::{names, reconcile, report};
 use common::random::Random;
 use common::runtime::gate::Gate;
-use common::runtime::object::Key;
+use common::runtime::object::{Key, Version};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub enum Player {
     Peer,
 }
 /// What happens between enforcing and deleting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Between {
     /// Nothing.
     Nothing,
@@ -53,13 +53,43 @@ pub enum Between {
 pub struct History {
     /// Who plays.
     pub player: Player,
-    /// What goes wrong at a write.
-    pub mishap: Mishap,
+    /// What goes wrong at writes.
+    pub mishaps: [Mishap; 2],
     /// What happens between.
     pub between: Between,
     /// How many writes the watch is late.
     pub late: usize,
 }
+impl History {
+    /// Nothing goes wrong.
+    pub fn calm(player: Player, between: Between, late: usize) -> Self {
+        History { player, mishaps: [Mishap::None; 2], between, late }
+    }
+    /// Two mishaps anywhere in a life of so many writes; the seed says which.
+    pub fn of_seed(seed: u64, writes: impl Fn(Between, usize) -> usize) -> Self {
+        let random = Random::seeded(seed);
+        let pick = |n: usize| usize::try_from(random.bits64() % n as u64).unwrap_or_default();
+        let (between, late) = (BETWEEN[pick(BETWEEN.len())], LATE[pick(LATE.len())]);
+        let most = writes(between, late) + 2;
+        let mishap = || {
+            let at = 1 + pick(most);
+            [
+                Mishap::DieBefore(at),
+                Mishap::DieAfter(at),
+                Mishap::LoseReply(at),
+                Mishap::Stranger(at),
+                Mishap::DropEvent(at),
+            ][pick(5)]
+        };
+        History { player: Player::Ours, mishaps: [mishap(), mishap()], between, late }
+    }
+}
+/// Everything that may happen between.
+pub const BETWEEN: [Between; 5] =
+    [Between::Nothing, Between::StatusWiped, Between::Restored, Between::Replaced, Between::EditedOut];
+/// How late watches are.
+pub const LATE: [usize; 3] = [0, 1, 3];
+
 /// What the judge found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
@@ -144,12 +174,14 @@ async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, seed:
     for _ in 0..MOST_PASSES {
         if server.lock().dead {
             let mut shared = server.lock();
-            (shared.dead, shared.mishap) = (false, None);
+            shared.dead = false;
+            // A new process lists everything anew.
+            shared.unheard.clear();
             drop(shared);
             life = None;
         }
         let before = server.lock().writes;
-        let Some(object) = server.lock().world.objects.get(&policy_path()).cloned() else { return };
+        let Some(object) = seen_policy(server, history.late.saturating_sub(quiet)) else { return };
         match history.player {
             Player::Peer => {
                 // A failed pass is played again.
@@ -162,17 +194,29 @@ async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, seed:
                 }
                 let Some(desk) = &life else { return };
                 let Ok(policy) = serde_json::from_value::<ConfigurationPolicy>(object) else { return };
-                desk.memories.soil(&key());
-                reconcile::pass(desk, &key(), &policy).await;
+                let version = Version::parse(policy.metadata.resource_version.as_deref().unwrap_or_default());
+                // As the runner does: nothing is done about a policy that is older than our own write.
+                if !desk.gate.is_stale(policy.metadata.uid.as_deref().unwrap_or_default(), version) {
+                    desk.memories.soil(&key());
+                    reconcile::pass(desk, &key(), &policy).await;
+                }
             }
         }
         // Longer than the pause between evaluations, shorter than what rewrites `lastEvaluated`.
         clock.pass(Duration::from_millis(1500));
         quiet = if server.lock().writes == before { quiet + 1 } else { 0 };
-        if quiet >= 2 && !server.lock().dead {
+        if quiet >= 2 + history.late && !server.lock().dead {
             return;
         }
     }
+}
+/// The policy as a watch shows it that is so many writes late. One that is gone is gone: its end is always heard of.
+fn seen_policy(server: &SimServer, late: usize) -> Option<Value> {
+    let shared = server.lock();
+    let now = shared.world.objects.get(&policy_path())?;
+    let past = shared.past.len().checked_sub(late + 1).and_then(|at| shared.past.get(at));
+    let seen = past.filter(|_| late > 0).and_then(|world| world.objects.get(&policy_path())).unwrap_or(now);
+    Some(seen.clone())
 }
 
 /// Plays one history and judges it.
@@ -189,7 +233,7 @@ pub async fn play(history: History) -> Judgement {
         let _ = shared.world.create(&policy_path(), policy(), "user");
         let begun = shared.world.clone();
         shared.past = vec![begun; 4];
-        shared.mishap = Some(history.mishap);
+        shared.mishaps = history.mishaps.to_vec();
     }
     rest(history, &server, &clock, &mut seed).await;
     happen(history.between, &server);
@@ -254,24 +298,28 @@ fn judge(server: &SimServer) -> Judgement {
 mod tests {
     use super::*;
 
-    const ALL: [Between; 5] =
-        [Between::Nothing, Between::StatusWiped, Between::Restored, Between::Replaced, Between::EditedOut];
-
     #[tokio::test]
     async fn nothing_is_left_over_and_nothing_foreign_deleted() {
-        // A few of the histories that `hack/scorecard-policy` plays in full.
-        for between in ALL {
-            for mishap in
-                [Mishap::None, Mishap::DieAfter(3), Mishap::DieBefore(9), Mishap::LoseReply(4), Mishap::Stranger(20)]
-            {
-                let found = play(History { player: Player::Ours, mishap, between, late: 1 }).await;
+        // A few of the histories that `hack/scorecard` plays in full.
+        for between in BETWEEN {
+            for mishap in [
+                Mishap::None,
+                Mishap::DieAfter(3),
+                Mishap::DieBefore(9),
+                Mishap::LoseReply(4),
+                Mishap::Stranger(20),
+                Mishap::DropEvent(6),
+            ] {
+                let mishaps = [mishap, Mishap::None];
+                let found = play(History { player: Player::Ours, mishaps, between, late: 1 }).await;
                 assert!(found.is_clean(), "{between:?} {mishap:?}: {found:?}");
             }
         }
     }
     #[tokio::test]
     async fn the_judge_sees_what_the_peers_algorithm_loses() {
-        let history = |mishap, between| History { player: Player::Peer, mishap, between, late: 0 };
+        let history =
+            |mishap, between| History { player: Player::Peer, mishaps: [mishap, Mishap::None], between, late: 0 };
         assert!(play(history(Mishap::None, Between::Nothing)).await.is_clean());
         assert!(
             play(history(Mishap::DieAfter(5), Between::Nothing)).await.left > 0,
@@ -282,8 +330,7 @@ mod tests {
     }
     #[tokio::test]
     async fn a_life_of_ten_objects_is_cheap() {
-        let found =
-            play(History { player: Player::Ours, mishap: Mishap::None, between: Between::Nothing, late: 0 }).await;
+        let found = play(History::calm(Player::Ours, Between::Nothing, 0)).await;
         assert!(found.writes <= 30, "{found:?}");
     }
 }

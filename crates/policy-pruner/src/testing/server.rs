@@ -2,11 +2,12 @@
 use super::world::World;
 use crate::cluster::kinds::Mapping;
 use crate::cluster::sight::{Eyes, Sight};
-use crate::cluster::wire::{Call, Trouble, Wire};
+use crate::cluster::wire::{Call, Trouble, Verb, Wire};
 use crate::text::selector::Selector;
 use async_trait::async_trait;
 use common::runtime::object::Key;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is to happen at a write.
@@ -20,6 +21,8 @@ pub enum Mishap {
     LoseReply(usize),
     /// A stranger replaces the object at this path just before this write.
     Stranger(usize),
+    /// No watch ever tells of this write, until something else happens to its object or the process starts anew.
+    DropEvent(usize),
     /// Nothing.
     None,
 }
@@ -36,7 +39,9 @@ pub struct Shared {
     /// Requests so far.
     pub requests: usize,
     /// What is to happen.
-    pub mishap: Option<Mishap>,
+    pub mishaps: Vec<Mishap>,
+    /// Objects as they were before a write that no watch told of.
+    pub unheard: HashMap<String, Option<Value>>,
     /// The process is dead: nothing it sends arrives.
     pub dead: bool,
     /// Uids that strangers made.
@@ -79,24 +84,42 @@ impl Wire for SimServer {
             return shared.world.answer(&call);
         }
         shared.writes += 1;
-        let (now, mishap) = (shared.writes, shared.mishap.unwrap_or(Mishap::None));
-        if mishap == Mishap::DieBefore(now) {
+        let now = shared.writes;
+        let planned = shared.mishaps.clone();
+        let happens = |mishap: Mishap| planned.contains(&mishap);
+        if happens(Mishap::DieBefore(now)) {
             shared.dead = true;
             return Err(Trouble::silent("killed"));
         }
-        if mishap == Mishap::Stranger(now) {
+        if happens(Mishap::Stranger(now)) {
             replace(&mut shared, &call.path);
         }
+        let path = object_path(&call);
+        let before = shared.world.objects.get(&path).cloned();
         let answer = shared.world.answer(&call);
-        shared.remember();
-        match mishap {
-            Mishap::DieAfter(at) if at == now => {
-                shared.dead = true;
-                Err(Trouble::silent("killed"))
-            }
-            Mishap::LoseReply(at) if at == now => Err(Trouble::silent("no reply")),
-            _ => answer,
+        if answer.is_ok() {
+            shared.unheard.remove(&path);
         }
+        if happens(Mishap::DropEvent(now)) {
+            shared.unheard.insert(path, before);
+        }
+        shared.remember();
+        if happens(Mishap::DieAfter(now)) {
+            shared.dead = true;
+            return Err(Trouble::silent("killed"));
+        }
+        if happens(Mishap::LoseReply(now)) {
+            return Err(Trouble::silent("no reply"));
+        }
+        answer
+    }
+}
+/// The object that a write is about.
+fn object_path(call: &Call) -> String {
+    let name = call.body.as_ref().and_then(|body| body["metadata"]["name"].as_str());
+    match (call.verb, name) {
+        (Verb::Post, Some(name)) => format!("{}/{name}", call.path),
+        _ => call.path.trim_end_matches("/status").to_owned(),
     }
 }
 /// Somebody deletes the child at this path and creates his own.
@@ -140,7 +163,11 @@ impl Sight for Late {
         let shared = self.server.lock();
         let past = shared.past.len().checked_sub(self.late + 1).and_then(|at| shared.past.get(at));
         let world = if self.late == 0 { Some(&shared.world) } else { past };
-        let mut found = world.and_then(|w| w.objects.get(&mapping.path_of(namespace, name))).cloned();
+        let path = mapping.path_of(namespace, name);
+        let mut found = match shared.unheard.get(&path) {
+            Some(before) => before.clone(),
+            None => world.and_then(|w| w.objects.get(&path)).cloned(),
+        };
         // A watch keeps no field managers.
         if let Some(metadata) = found.as_mut().and_then(|f| f["metadata"].as_object_mut()) {
             metadata.remove("managedFields");
@@ -152,5 +179,10 @@ impl Sight for Late {
     }
     fn follows(&self) -> bool {
         true
+    }
+    /// What the process wrote itself it need not hear of.
+    fn wrote(&self, mapping: &Mapping, object: &Value) {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        self.server.lock().unheard.remove(&mapping.path_of(text("namespace"), text("name")));
     }
 }

@@ -1,14 +1,15 @@
 //! What the story plays on: control plane, cloud, controller, and the owners as a user sees them.
-use common::clock::{Boot, Clock, SystemClock};
+use crate::telling::Teller;
 use e2e::account::Account;
 use e2e::controller::{ControllerProcess, Launch};
 use e2e::emulator::EmulatorProcess;
 use e2e::namespace::TemporaryNamespace;
 use e2e::patience::{dynamic_api, has_condition};
-use e2e::{ControlPlane, Error, Result, Seen, binaries, manifests, until};
+use e2e::{Cluster, Error, Result, Seen, binaries, manifests, until};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 const CONTROLLER: &str = "sample-controller";
@@ -19,26 +20,25 @@ const TOKEN: &str = "the-controllers-own-token";
 const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(crate) struct Stage {
-    plane: ControlPlane,
+    cluster: Arc<Cluster>,
     pub(crate) cloud: EmulatorProcess,
     pub(crate) controller: ControllerProcess,
     namespace: TemporaryNamespace,
     owners: Api<DynamicObject>,
-    began: Boot,
+    teller: Teller,
 }
 
 impl Stage {
     pub(crate) async fn set() -> Result<Self> {
-        let began = SystemClock.boot();
-        say(began, "starting a control plane of its own: etcd, kube-apiserver, kube-controller-manager");
-        let plane = ControlPlane::start().await?;
-        let cluster = plane.cluster();
-        say(began, "starting the emulated cloud");
+        let teller = Teller::new();
+        let shared = e2e::cluster().await?;
+        let cluster = &*shared;
+        teller.say("starting the emulated cloud");
         let cloud = EmulatorProcess::start(cluster, "sample", "cloud", &[(PRINCIPAL, TOKEN)]).await?;
-        say(began, "installing the CRD and the controller's own service account with its shipped roles");
+        teller.say("installing the CRD and the controller's own service account with its shipped roles");
         let account = Account::shipped(cluster, CONTROLLER).await?;
         let token = cluster.folder().write("cloud-token", TOKEN)?;
-        say(began, "starting the controller under that account");
+        teller.say("starting the controller under that account");
         let launch = Launch::controller(cluster, &account, CONTROLLER, CONTROLLER)?
             .arg(format!("--cloud-url={}", cloud.url()))
             .arg(format!("--token-file={}", token.display()));
@@ -59,18 +59,18 @@ impl Stage {
         let client = cluster.client().await?;
         let owners =
             dynamic_api(client, namespace.name(), "sample.custody.dev/v1alpha1", "SampleOwner", "sampleowners");
-        Ok(Stage { plane, cloud, controller, namespace, owners, began })
+        Ok(Stage { cluster: shared, cloud, controller, namespace, owners, teller })
     }
     /// A line with the time since the start.
     pub(crate) fn say(&self, line: &str) {
-        say(self.began, line);
+        self.teller.say(line);
     }
-    /// Applies `hack/demo.d/<name>.yaml`; returns how many things it asks for.
+    /// Applies `hack/demo.d/sample/<name>.yaml`; returns how many things it asks for.
     pub(crate) async fn apply(&self, name: &str) -> Result<usize> {
-        let path = binaries::root().join(format!("hack/demo.d/{name}.yaml"));
+        let path = binaries::root().join(format!("hack/demo.d/sample/{name}.yaml"));
         let text =
             std::fs::read_to_string(&path).map_err(|error| Error::other(format!("{}: {error}", path.display())))?;
-        manifests::apply_text(self.plane.cluster(), self.namespace.name(), &text).await?;
+        manifests::apply_text(&self.cluster, self.namespace.name(), &text).await?;
         let lists = manifests::parse(&text)?.into_iter().filter_map(|object| object.data["spec"].as_object().cloned());
         Ok(lists.flat_map(|spec| spec.into_iter().filter_map(|(_, list)| list.as_array().map(Vec::len))).sum())
     }
@@ -102,7 +102,7 @@ impl Stage {
         self.watch(owner, &format!("{owner} to be gone"), |object| object.is_none()).await
     }
     async fn watch(&mut self, owner: &str, what: &str, wanted: impl Fn(Option<&DynamicObject>) -> bool) -> Result<()> {
-        let (owners, began) = (&self.owners, self.began);
+        let (owners, teller) = (&self.owners, self.teller);
         let said = std::cell::RefCell::new(String::new());
         let controller = std::cell::RefCell::new(&mut self.controller);
         until(what, PATIENCE, || async {
@@ -110,7 +110,7 @@ impl Stage {
             let object = owners.get_opt(owner).await?;
             let line = object.as_ref().map(progress).unwrap_or_default();
             if !line.is_empty() && *said.borrow() != line {
-                say(began, &format!("   {owner}: {line}"));
+                teller.say(&format!("   {owner}: {line}"));
                 said.replace(line.clone());
             }
             Ok(if wanted(object.as_ref()) { Seen::Yes(()) } else { Seen::NotYet(line) })
@@ -122,13 +122,8 @@ impl Stage {
         self.say("cleaning up");
         self.namespace.finish(PATIENCE).await?;
         self.controller.stop(Duration::from_secs(10)).await?;
-        self.cloud.stop().await?;
-        self.plane.stop().await
+        self.cloud.stop().await
     }
-}
-
-fn say(began: Boot, line: &str) {
-    println!("{:>4}s  {line}", SystemClock.boot().since(began).as_secs());
 }
 
 /// What a user would see with kubectl: how many are ready, and why not all.

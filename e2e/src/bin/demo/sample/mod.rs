@@ -1,8 +1,12 @@
-//! The story, scene by scene.
-use crate::cloud::{Thing, doubled, show, things};
-use crate::stage::{PRINCIPAL, Stage};
+//! Things in an emulated cloud, scene by scene.
+mod cloud;
+mod stage;
+
+use crate::telling::{check, scene};
+use cloud::{Thing, doubled, show, things};
 use e2e::{Error, Result, Seen, until};
 use serde_json::json;
+use stage::{PRINCIPAL, Stage};
 use std::time::Duration;
 
 /// Tells it from the beginning to the end.
@@ -31,7 +35,7 @@ async fn plant_a_stranger(stage: &Stage) -> Result<String> {
 }
 
 async fn create(stage: &mut Stage) -> Result<usize> {
-    scene("An owner asks for things", "kubectl apply -f hack/demo.d/shop.yaml");
+    scene("An owner asks for things", "kubectl apply -f hack/demo.d/sample/shop.yaml");
     stage.cloud.set(&json!({"build": {"machines": {"fixed_ms": 2000}}})).await?;
     let wanted = stage.apply("shop").await?;
     stage.wait_ready("shop").await?;
@@ -60,7 +64,7 @@ async fn prune(stage: &mut Stage, wanted: usize) -> Result<()> {
 async fn kill_in_mid_creation(stage: &mut Stage) -> Result<usize> {
     scene(
         "The controller dies in mid-creation",
-        "kubectl apply -f hack/demo.d/blog.yaml, answers delayed, then kill -9",
+        "kubectl apply -f hack/demo.d/sample/blog.yaml, answers delayed, then kill -9",
     );
     let before = living(stage).await?.len();
     // The cloud does its work at once and answers late: the controller dies without having heard of what it made.
@@ -108,12 +112,4 @@ async fn delete(stage: &mut Stage, stranger: &str) -> Result<()> {
 async fn living(stage: &Stage) -> Result<Vec<Thing>> {
     let all = things(&stage.cloud).await?;
     Ok(all.into_iter().filter(|thing| thing.exists() && thing.made_by == PRINCIPAL).collect())
-}
-
-fn scene(title: &str, what: &str) {
-    println!("\n--- {title}\n       {what}");
-}
-
-fn check(holds: bool, otherwise: impl FnOnce() -> String) -> Result<()> {
-    if holds { Ok(()) } else { Err(Error::other(otherwise())) }
 }
