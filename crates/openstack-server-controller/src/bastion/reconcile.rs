@@ -174,7 +174,7 @@ impl Reconciler {
         }
         // On the way out the server goes first, and with it everything that holds on to the address.
         // Where the engine would not act yet, it says why, or mends what it can.
-        if view.deleting && served && matches!(step, Step::Delete(_) | Step::Wait(_)) {
+        if view.deleting && served && paused.is_none() && matches!(step, Step::Delete(_) | Step::Wait(_)) {
             return Err(waiting("the server of the bastion is being deleted".to_owned()));
         }
         let usable = found.as_ref().filter(|_| step == Step::Use);

@@ -167,7 +167,12 @@ impl Reconciler {
             self.carry_out(subject, &step, wanted, found.as_ref(), &mut notes).await?;
         }
         // Where the engine would not act yet, it says why, or mends what it can.
-        if view.deleting && served && !members_first && matches!(step, Step::Delete | Step::Wait { .. }) {
+        if view.deleting
+            && served
+            && paused.is_none()
+            && !members_first
+            && matches!(step, Step::Delete | Step::Wait { .. })
+        {
             let report = Report { notes, ..unserved(view, waiting("the server is being deleted".into())) };
             return Ok(Learned { report, node, server: found, step });
         }
