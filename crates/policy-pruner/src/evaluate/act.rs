@@ -14,6 +14,7 @@ use crate::dialect::Dialect;
 use crate::message::{Happening, Outcome};
 use crate::metrics::PolicyMetrics;
 use crate::names::reason;
+use crate::prune::mark;
 use crate::standing::{COMPLIANT, NON_COMPLIANT, relate};
 use crate::text::selector::Selector;
 use serde_json::Value;
@@ -284,12 +285,13 @@ async fn missing(
     let title = format!("{} {}", mapping.plural, identifier(namespace, name));
     let created = match &doing.creates {
         Err(why) => Err(Trouble::silent(why.clone())),
-        Ok(()) => ground.objects.create(mapping, namespace, desired, doing.manager).await,
+        Ok(()) => ground.objects.create(mapping, namespace, &mark::marked(desired, doing.manager), doing.manager).await,
     };
     match created {
         Ok(object) => {
             ground.sight.wrote(mapping, &object);
             let uid = text(&object, "uid").to_owned();
+            evaluated.unmarked |= !mark::is_manager(&object, doing.manager);
             evaluated.created.push((reference(mapping, namespace, name), uid.clone()));
             evaluated.fresh.insert(uid.clone());
             if subject.ready.template.object_definition.get("status").is_some() {
