@@ -1,4 +1,8 @@
-"""Everything of a project, as openstacksdk sees it. look.py CLOUDS_JSON: prints JSON."""
+"""Everything of a project, as openstacksdk sees it. look.py CLOUDS_JSON ADMIN_CLOUDS_YAML: prints JSON.
+
+User data is shown to administrators only, so it is read as one.
+"""
+import base64
 import json
 import sys
 
@@ -14,4 +18,10 @@ out = {
     'volumes': [v.to_dict() for v in conn.block_storage.volumes()],
     'floatingips': [f.to_dict() for f in conn.network.ips()],
 }
+out['server_groups'] = [g.to_dict() for g in conn.compute.server_groups()]
+admin = openstack.connection.Connection(
+    config=openstack.config.OpenStackConfig(config_files=[sys.argv[2]]).get_one('local'))
+shown = (admin.compute.get_server(server['id']).user_data for server in out['servers'])
+out['user_data'] = {server['id']: base64.b64decode(data).decode() if data else None
+                    for server, data in zip(out['servers'], shown)}
 print(json.dumps(out, default=str))

@@ -24,6 +24,8 @@ pub enum Part {
     Server,
     /// The bastion of OpenStackCluster.
     Bastion,
+    /// OpenStackMachine.
+    Machine,
 }
 /// Providers that objects can be adopted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,7 +38,7 @@ pub enum Provider {
 #[derive(Clone, Debug, Args)]
 pub struct OpenStackArgs {
     /// Which kinds are served.
-    #[arg(long, env = "CUSTODY_PARTS", value_enum, value_delimiter = ',', default_values_t = [Part::Server, Part::Bastion])]
+    #[arg(long, env = "CUSTODY_PARTS", value_enum, value_delimiter = ',', default_values_t = [Part::Server, Part::Bastion, Part::Machine])]
     pub parts: Vec<Part>,
     /// Adopts what this provider made for every object, annotated or not.
     #[arg(long, env = "CUSTODY_ADOPT_FROM", value_enum)]

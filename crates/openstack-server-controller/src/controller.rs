@@ -1,14 +1,17 @@
-//! The controller in its process: what the runtime calls, and what is told to people after each visit.
-use crate::api::{IdentityType, OpenStackCluster, OpenStackServer};
+//! The controller in its process: which parts are served, what they share, and what wakes them.
+use crate::api::{IdentityRef, IdentityType, OpenStackCluster, OpenStackMachine, OpenStackServer};
 use crate::args::{OpenStackArgs, Part};
-use crate::bastion;
 use crate::follow::Follow;
 use crate::keeper::Keeper;
 use crate::kube_inputs::KubeInputs;
-use crate::names::{MANAGER, PEERS};
+use crate::machine::controller::{Machines, wake_owner};
+use crate::machine::kube_nodes::KubeNodes;
 use crate::reconcile::{Reconciler, Subject, unserved};
+use crate::secrets::{self, Users};
 use crate::servers::KubeServers;
 use crate::session::Sessions;
+use crate::watching::Watching;
+use crate::{bastion, machine};
 use async_trait::async_trait;
 use common::clock::SharedClock;
 use common::engine::owner::OwnerView;
@@ -19,93 +22,148 @@ use common::names::reason;
 use common::peer::Guard;
 use common::process::run::{Context, Desk, Failure};
 use common::runtime::next::Next;
-use common::runtime::runner;
+use common::runtime::runner::{self, Handle};
+use common::runtime::watch::News;
 use common::status::{Wish, Written, write};
+use futures::future::BoxFuture;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// What all parts share.
+struct House {
+    context: Context,
+    args: OpenStackArgs,
+    inputs: Arc<KubeInputs>,
+    sessions: Arc<Sessions>,
+    keeper: Arc<Keeper>,
+    watching: Watching,
+}
+/// A part at work: its objects, as users of Secrets, and what is to be driven.
+type Served = (Users, BoxFuture<'static, ()>);
+
 /// Serves the parts that were asked for until the process is told to stop.
 pub async fn serve(context: Context, args: OpenStackArgs) -> Result<(), Failure> {
-    let inputs = Arc::new(KubeInputs::new(context.client.clone(), context.clock.clone()));
-    let sessions = Arc::new(args.sessions(&context.clock, Some(context.metrics.clone())));
-    let servers = serve_servers(&context, &args, &sessions, &inputs);
-    let clusters = serve_clusters(&context, &args, &sessions, &inputs);
+    let (client, clock) = (context.client.clone(), context.clock.clone());
+    let house = House {
+        inputs: Arc::new(KubeInputs::new(client.clone(), clock.clone())),
+        sessions: Arc::new(args.sessions(&clock, Some(context.metrics.clone()))),
+        keeper: Arc::new(Keeper::new(client.clone())),
+        watching: Watching { client, namespace: context.filter.namespace.clone(), clock },
+        context,
+        args,
+    };
+    let parts: [(Part, fn(&House) -> Served); 3] =
+        [(Part::Server, House::servers), (Part::Bastion, House::clusters), (Part::Machine, House::machines)];
+    let served = parts.into_iter().filter(|(part, _)| house.args.serves(*part)).map(|(_, serve)| serve(&house));
+    let (users, driven): (Vec<Users>, Vec<_>) = served.unzip();
+    let stop = house.context.stop.clone();
     tokio::select! {
-        () = async { tokio::join!(servers, clusters); } => {}
-        () = context.stop.cancelled(), if args.parts.is_empty() => {}
+        () = async { drop(futures::future::join_all(driven).await) } => {}
+        () = secrets::follow(&house.watching, &house.inputs, &house.keeper, &users) => {}
+        () = stop.cancelled(), if house.args.parts.is_empty() => {}
     }
     Ok(())
 }
 
-/// OpenStackServers.
-async fn serve_servers(context: &Context, args: &OpenStackArgs, sessions: &Arc<Sessions>, inputs: &Arc<KubeInputs>) {
-    if !args.serves(Part::Server) {
-        return;
+impl House {
+    /// The same process under another name: ledger, finalizer and place of each part are its own.
+    fn of(&self, controller: &'static str) -> Context {
+        let mut context = self.context.clone();
+        context.identity.controller = controller;
+        context
     }
-    let engine = Arc::new(Engine::new(
-        args.settings(&context.installation),
-        context.clock.clone(),
-        context.random.clone(),
-        context.fence.clone(),
-        Rulebook::production(),
-    ));
-    let desk = context.desk(ApiResource::erase::<OpenStackServer>(&()));
-    let reconciler = Reconciler::new(
-        engine,
-        sessions.clone(),
-        inputs.clone(),
-        context.fence.clone(),
-        context.clock.clone(),
-        args.policy(),
-    );
-    let keeper = Arc::new(Keeper::new(context.client.clone()));
-    let servers = Servers { reconciler, keeper: keeper.clone(), desk: desk.clone(), clock: context.clock.clone() };
-    let runner = context.runner(&desk, Arc::new(servers));
-    let follow = Follow {
-        client: context.client.clone(),
-        namespace: context.filter.namespace.clone(),
-        clock: context.clock.clone(),
-        inputs: inputs.clone(),
-        keeper,
-        servers: runner.handle(),
-    };
-    tokio::select! {
-        () = context.drive(&desk, runner) => {}
-        () = follow.run() => {}
+    fn engine(&self, controller: &'static str, kind: &str, peers: Guard) -> Arc<Engine> {
+        let context = &self.context;
+        let settings =
+            Settings { controller, kind: kind.to_owned(), peers, ..self.args.settings(&context.installation) };
+        let (clock, random, fence) = (context.clock.clone(), context.random.clone(), context.fence.clone());
+        Arc::new(Engine::new(settings, clock, random, fence, Rulebook::production()))
+    }
+
+    /// OpenStackServers.
+    fn servers(&self) -> Served {
+        let context = self.context.clone();
+        let settings = self.args.settings(&context.installation);
+        let engine = self.engine(settings.controller, &settings.kind, settings.peers);
+        let desk = context.desk(ApiResource::erase::<OpenStackServer>(&()));
+        let reconciler = Reconciler::new(
+            engine,
+            self.sessions.clone(),
+            self.inputs.clone(),
+            context.fence.clone(),
+            context.clock.clone(),
+            self.args.policy(),
+        );
+        let (keeper, clock) = (self.keeper.clone(), context.clock.clone());
+        let runner = context.runner(&desk, Arc::new(Servers { reconciler, keeper, desk: desk.clone(), clock }));
+        let follow = Follow { watching: self.watching.clone(), servers: runner.handle() };
+        let users = Users::of::<OpenStackServer>(&runner.handle());
+        let driven = async move {
+            tokio::select! {
+                () = context.drive(&desk, runner) => {}
+                () = follow.run() => {}
+            }
+        };
+        (users, Box::pin(driven))
+    }
+
+    /// Bastions of OpenStackClusters.
+    fn clusters(&self) -> Served {
+        let context = self.of(bastion::CONTROLLER);
+        let desk = context.desk(ApiResource::erase::<OpenStackCluster>(&()));
+        let reconciler = bastion::reconcile::Reconciler::new(
+            self.engine(bastion::CONTROLLER, bastion::KIND, bastion::reconcile::GUARD),
+            self.sessions.clone(),
+            self.inputs.clone(),
+            Arc::new(KubeServers(context.client.clone())),
+            context.clock.clone(),
+            self.args.policy().adopt_all,
+        );
+        let (keeper, clock) = (self.keeper.clone(), context.clock.clone());
+        let clusters = bastion::controller::Clusters { reconciler, keeper, desk: desk.clone(), clock };
+        let runner = context.runner(&desk, Arc::new(clusters));
+        let (handle, watching) = (runner.handle(), self.watching.clone());
+        let users = Users::of::<OpenStackCluster>(&handle);
+        let driven = async move {
+            tokio::select! {
+                () = context.drive(&desk, runner) => {}
+                () = follow_servers(&watching, bastion::KIND, &handle) => {}
+            }
+        };
+        (users, Box::pin(driven))
+    }
+
+    /// OpenStackMachines.
+    fn machines(&self) -> Served {
+        let context = self.of(machine::CONTROLLER);
+        let desk = context.desk(ApiResource::erase::<OpenStackMachine>(&()));
+        let reconciler = machine::reconcile::Reconciler {
+            engine: self.engine(machine::CONTROLLER, machine::KIND, machine::reconcile::GUARD),
+            sessions: self.sessions.clone(),
+            inputs: self.inputs.clone(),
+            servers: Arc::new(KubeServers(context.client.clone())),
+            nodes: Arc::new(KubeNodes::new(context.client.clone())),
+            clock: context.clock.clone(),
+            adopt_all: self.args.policy().adopt_all,
+        };
+        let (keeper, clock) = (self.keeper.clone(), context.clock.clone());
+        let runner = context.runner(&desk, Arc::new(Machines { reconciler, keeper, desk: desk.clone(), clock }));
+        let (handle, watching) = (runner.handle(), self.watching.clone());
+        let users = Users::of::<OpenStackMachine>(&handle);
+        let driven = async move {
+            tokio::select! {
+                () = context.drive(&desk, runner) => {}
+                () = machine::controller::follow(&watching, &handle) => {}
+            }
+        };
+        (users, Box::pin(driven))
     }
 }
-
-/// Bastions of OpenStackClusters.
-async fn serve_clusters(context: &Context, args: &OpenStackArgs, sessions: &Arc<Sessions>, inputs: &Arc<KubeInputs>) {
-    if !args.serves(Part::Bastion) {
-        return;
-    }
-    // A controller of its own: its ledger, finalizer and place are others than those of servers.
-    let mut context = context.clone();
-    context.identity.controller = bastion::CONTROLLER;
-    let peers = Guard { peers: PEERS, companion: false, managed_by: Some(MANAGER) };
-    let settings = Settings {
-        controller: bastion::CONTROLLER,
-        kind: bastion::KIND.to_owned(),
-        peers,
-        ..args.settings(&context.installation)
-    };
-    let (clock, random, fence) = (context.clock.clone(), context.random.clone(), context.fence.clone());
-    let engine = Arc::new(Engine::new(settings, clock.clone(), random, fence, Rulebook::production()));
-    let desk = context.desk(ApiResource::erase::<OpenStackCluster>(&()));
-    let servers = Arc::new(KubeServers(context.client.clone()));
-    let adopt_all = args.policy().adopt_all;
-    let reconciler = bastion::reconcile::Reconciler::new(
-        engine,
-        sessions.clone(),
-        inputs.clone(),
-        servers,
-        clock.clone(),
-        adopt_all,
-    );
-    let clusters = bastion::controller::Clusters { reconciler, desk: desk.clone(), clock };
-    context.serve(&desk, Arc::new(clusters)).await;
+/// Wakes the owners of servers, if they are of this kind.
+async fn follow_servers(watching: &Watching, kind: &str, owners: &Handle) {
+    let hear = |news: &News| wake_owner(news, kind, owners);
+    watching.every(ApiResource::erase::<OpenStackServer>(&()), hear).await;
 }
 
 struct Servers {
@@ -121,32 +179,43 @@ impl runner::Reconciler for Servers {
 
     async fn reconcile(&self, object: &OpenStackServer, view: &OwnerView, status: &Value) -> Next {
         let paused = self.desk.pauses.reason(view);
-        let identity = &object.spec.identity_ref;
-        // From the moment that something can be made until it is gone.
-        if !view.deleting && identity.type_ == IdentityType::Secret && !view.finalizers.is_empty() {
-            self.keeper.hold(&view.namespace, &identity.name).await;
-        }
+        hold(&self.keeper, view, &object.spec.identity_ref).await;
         let subject = Subject { view, spec: &object.spec, status: Some(status) };
         let visit = self.reconciler.visit(subject, paused, &*self.desk.api).await;
         self.desk.tell(view, &visit.report);
         after(&visit.report, &visit.written)
     }
-
     async fn invalid(&self, view: &OwnerView, status: &Value, why: &str) -> Next {
-        let progress = Progress::Blocked { reason: reason::INVALID_OBJECT, message: why.to_owned() };
-        let report = unserved(view, progress);
-        let fields = json!({});
-        let wish = Wish { current: Some(status), ..Wish::new(crate::names::CONTROLLER, view.generation, &fields) };
-        let written = write(&*self.desk.api, &report, &wish, self.clock.wall()).await;
-        after(&report, &written)
+        say_invalid(&self.desk, crate::names::CONTROLLER, &self.clock, view, status, why).await
     }
-
     fn gone(&self, uid: &str) {
         self.reconciler.forget(uid);
         self.desk.forget(uid);
     }
 }
 
+/// Holds credentials from the moment that something can be made until the object is on its way out.
+pub(crate) async fn hold(keeper: &Keeper, view: &OwnerView, identity: &IdentityRef) {
+    if !view.deleting && identity.type_ == IdentityType::Secret && !view.finalizers.is_empty() {
+        keeper.hold(&view.namespace, &identity.name).await;
+    }
+}
+/// Says that an object does not fit its own type.
+pub(crate) async fn say_invalid(
+    desk: &Desk,
+    controller: &str,
+    clock: &SharedClock,
+    view: &OwnerView,
+    status: &Value,
+    why: &str,
+) -> Next {
+    let progress = Progress::Blocked { reason: reason::INVALID_OBJECT, message: why.to_owned() };
+    let report = unserved(view, progress);
+    let fields = json!({});
+    let wish = Wish { current: Some(status), ..Wish::new(controller, view.generation, &fields) };
+    let written = write(&*desk.api, &report, &wish, clock.wall()).await;
+    after(&report, &written)
+}
 /// A status that could not be written is written by the next visit, soon.
 pub(crate) fn after(report: &Report, written: &Written) -> Next {
     match (Next::from(report), written) {

@@ -8,7 +8,7 @@ use common::engine::estate::{
     CreateOrder, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece, Sighting,
     Thing, WhenFailed, WhenGone,
 };
-use common::identity::{Mark, MarkSeen, Slot};
+use common::identity::{Mark, MarkSeen, Slot, Then};
 use common::ledger::Id;
 use common::names::reason;
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,6 +145,30 @@ impl ServerEstate {
             _ => fault,
         }
     }
+    /// Ports that somebody put on a trunk of ours go with it. They are marked before they are set free: between the two they
+    /// would be nobody's. What carries somebody's mark is only set free.
+    async fn claim_sub_ports(&self, trunk: &str) -> Outcome<()> {
+        let trunk = match self.session.cloud().get(Kind::Trunk, trunk).await {
+            Ok(Some(item @ Item::Trunk(_))) => item,
+            Ok(_) => return Outcome::Done(()),
+            Err(fault) => return Outcome::Refused(fault),
+        };
+        let (Item::Trunk(it), MarkSeen::Whole(ours)) = (&trunk, trunk.mark()) else { return Outcome::Done(()) };
+        for id in &it.sub_ports {
+            let port = match self.session.cloud().get(Kind::Port, id).await {
+                Ok(Some(port)) => port,
+                Ok(None) => continue,
+                Err(fault) => return Outcome::Refused(fault),
+            };
+            let Some(slot) = sub_port_slot(id).filter(|_| port.mark() == MarkSeen::Nothing) else { continue };
+            let mark = Mark { slot, adopted: Some(Then::Delete), ..ours.clone() };
+            match self.session.cloud().mark(Kind::Port, id, &mark.to_tags(&KEYS)).await {
+                Outcome::Done(()) => {}
+                other => return other,
+            }
+        }
+        Outcome::Done(())
+    }
     fn concerns(&self, item: &Item) -> bool {
         let on_our_port = matches!(item, Item::Trunk(trunk) if self.owned.ports.contains(&trunk.port));
         on_our_port
@@ -154,6 +178,11 @@ impl ServerEstate {
     }
 }
 
+/// The slot of a port that somebody put on a trunk of ours.
+fn sub_port_slot(id: &str) -> Option<Slot> {
+    let short: String = id.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+    Slot::new(Kind::Port.name(), Some(&format!("sub-{}", short.to_ascii_lowercase()))).ok()
+}
 fn is_soft_deleted(server: &Server) -> bool {
     server.status == "SOFT_DELETED"
 }
@@ -176,7 +205,7 @@ fn phase(item: &Item, owned: &Owned) -> Phase {
             "error" if owned.server.is_none() => Phase::Failed("Cinder says error".into()),
             _ => Phase::Ready,
         },
-        Item::Port(_) | Item::Trunk(_) | Item::FloatingIp(_) => Phase::Ready,
+        Item::Port(_) | Item::Trunk(_) | Item::FloatingIp(_) | Item::Member(_) => Phase::Ready,
     }
 }
 /// Which call a slot needs. A slot of no kind of ours comes from a newer version, or from somebody's hand.
@@ -266,6 +295,12 @@ impl Estate for ServerEstate {
             Ok(kind) => kind,
             Err(fault) => return Outcome::Refused(fault),
         };
+        if kind == Kind::Trunk {
+            match self.claim_sub_ports(&thing.id).await {
+                Outcome::Done(()) => {}
+                other => return other,
+            }
+        }
         let soft = kind == Kind::Server && self.seen_now().server(&thing.id).is_some_and(is_soft_deleted);
         if !soft {
             let outcome = self.session.cloud().delete(kind, &thing.id).await;

@@ -18,7 +18,7 @@ pub const GRANTS: &[Grant] = &[
     grant(OURS, "openstackservers", "", "watch"),
     grant(OURS, "openstackservers", "", "patch"),
     grant(OURS, "openstackservers", "status", "patch"),
-    // The server of a bastion.
+    // The server of a bastion or machine.
     grant(OURS, "openstackservers", "", "create"),
     grant(OURS, "openstackservers", "", "delete"),
     grant(OURS, "openstackclusters", "", "get"),
@@ -26,6 +26,11 @@ pub const GRANTS: &[Grant] = &[
     grant(OURS, "openstackclusters", "", "watch"),
     grant(OURS, "openstackclusters", "", "patch"),
     grant(OURS, "openstackclusters", "status", "patch"),
+    grant(OURS, "openstackmachines", "", "get"),
+    grant(OURS, "openstackmachines", "", "list"),
+    grant(OURS, "openstackmachines", "", "watch"),
+    grant(OURS, "openstackmachines", "", "patch"),
+    grant(OURS, "openstackmachines", "status", "patch"),
     // Credentials of other namespaces, and who may use them.
     grant(OURS, "openstackclusteridentities", "", "get"),
     grant("", "namespaces", "", "get"),
@@ -45,6 +50,11 @@ pub const GRANTS: &[Grant] = &[
     grant("openstack.k-orc.cloud", "images", "", "get"),
     grant("openstack.k-orc.cloud", "images", "", "list"),
     grant("openstack.k-orc.cloud", "images", "", "watch"),
+    // What a machine is to be, and in which cluster.
+    grant("cluster.x-k8s.io", "machines", "", "get"),
+    grant("cluster.x-k8s.io", "machines", "", "list"),
+    grant("cluster.x-k8s.io", "machines", "", "watch"),
+    grant("cluster.x-k8s.io", "clusters", "", "get"),
     // Pause of a Cluster.
     grant("cluster.x-k8s.io", "clusters", "", "list"),
     grant("cluster.x-k8s.io", "clusters", "", "watch"),

@@ -1,13 +1,12 @@
-//! Keeps credentials from going before the servers that need them: a namespace that is deleted takes its Secrets first, and
-//! without them nothing in the cloud could be taken down. Elsewhere a Secret that somebody deletes goes at once, and one that no
-//! server uses any more is not held.
-use crate::api::{IdentityType, OpenStackServer};
+//! Keeps credentials from going before the objects that need them: a namespace that is deleted takes its Secrets first, and
+//! without them nothing in the cloud could be taken down. Elsewhere a Secret that somebody deletes goes at once, and one that
+//! nobody uses any more is not held.
 use crate::inputs::Missing;
+use crate::secrets::Users;
 use common::clock::SharedClock;
 use common::runtime::object::{Arrived, Key};
-use common::runtime::runner::Handle;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
@@ -15,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// On credentials that servers use.
+/// On credentials that somebody uses.
 pub const FINALIZER: &str = "custody.dev/openstack-credentials";
 /// How often to look whether Secrets on their way out are still needed.
 const LOOK: Duration = Duration::from_secs(3);
@@ -56,7 +55,7 @@ impl Keeper {
         self.held().remove(key);
         self.leaving().remove(key);
     }
-    /// A server with things in the cloud uses this Secret.
+    /// Somebody with things in the cloud uses this Secret.
     pub async fn hold(&self, namespace: &str, name: &str) {
         let key = Key::new(namespace, name);
         if self.held().contains(&key) {
@@ -87,14 +86,28 @@ impl Keeper {
             .map(drop)
             .map_err(unavailable)
     }
+    /// Every Secret that is held, read afresh.
+    pub async fn all_held(&self, namespace: Option<&str>) -> Result<Vec<Key>, kube::Error> {
+        let api: Api<Secret> = match namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        };
+        let all = api.list_metadata(&ListParams::default()).await?.items;
+        let held = all.iter().filter(|it| it.finalizers().iter().any(|it| it == FINALIZER));
+        Ok(held.map(|it| Key::new(&it.namespace().unwrap_or_default(), &it.name_any())).collect())
+    }
+    /// Takes our finalizer off.
+    pub async fn let_go(&self, key: &Key) -> Result<(), Missing> {
+        self.change(key, false).await
+    }
     /// Lets go of what nobody needs, for as long as the process lives.
-    pub async fn run(&self, clock: &SharedClock, servers: &Handle) {
+    pub async fn run(&self, clock: &SharedClock, users: &[Users]) {
         loop {
             clock.sleep_until(clock.boot() + LOOK).await;
             let leaving = self.leaving().clone();
             let held: BTreeSet<Key> = self.held().iter().cloned().collect();
             for key in held.union(&leaving) {
-                let needed = needed(servers, key);
+                let needed = users.iter().any(|it| it.need(key));
                 let stays = if leaving.contains(key) { needed && self.is_ending(&key.namespace).await } else { needed };
                 if stays {
                     continue;
@@ -117,16 +130,4 @@ impl Keeper {
             Err(_) => true,
         }
     }
-}
-
-/// Does a server still need this Secret?
-fn needed(servers: &Handle, key: &Key) -> bool {
-    servers.read(|cache| {
-        cache.iter().any(|(owner, kept)| {
-            let uses = |it: OpenStackServer| {
-                it.spec.identity_ref.type_ == IdentityType::Secret && *it.spec.identity_ref.name == *key.name
-            };
-            owner.namespace == key.namespace && kept.decode::<OpenStackServer>().is_ok_and(uses)
-        })
-    })
 }

@@ -79,6 +79,12 @@ pub mod reason {
     pub const NOT_SUPPORTED: &str = "NotSupported";
     /// A request that can never be served, whatever the cloud says.
     pub const TOO_LARGE: &str = "UserDataTooLarge";
+    /// No Machine of Cluster API owns the machine yet.
+    pub const WAITING_FOR_MACHINE: &str = "WaitingForMachine";
+    /// The cluster has no network yet.
+    pub const WAITING_FOR_CLUSTER: &str = "WaitingForClusterInfrastructure";
+    /// The Machine has no bootstrap data yet.
+    pub const WAITING_FOR_BOOTSTRAP: &str = "WaitingForBootstrapData";
     /// Everything is as the spec says.
     pub const IN_SYNC: &str = "InSync";
     /// Something is not as the spec says.

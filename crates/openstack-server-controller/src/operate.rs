@@ -1,24 +1,30 @@
 //! `plan`, `audit`, `takeover`, `release`, `doctor`: what is special about them here. Credentials belong to objects, so an
 //! audit looks into every project that some object has credentials for.
-use crate::api::OpenStackServer;
+use crate::api::{IdentityRef, OpenStackCluster, OpenStackMachine, OpenStackServer, OpenStackServerSpec};
 use crate::args::OpenStackArgs;
 use crate::cloud::{Item, Kind};
 use crate::grants::GRANTS;
+use crate::keeper::Keeper;
 use crate::kube_inputs::KubeInputs;
 use crate::reconcile::{Reconciler, Subject};
+use crate::secrets::UsesSecrets as _;
 use crate::session::Session;
-use common::engine::Engine;
+use crate::{bastion, machine};
 use common::engine::estate::Freshness;
 use common::engine::fence::Open;
+use common::engine::owner::OwnerView;
 use common::engine::preview::{Act, preview};
 use common::engine::report::Progress;
 use common::engine::rules::Rulebook;
+use common::engine::{Engine, Settings};
 use common::names;
+use common::operator::audit::judge;
 use common::operator::desk::{self, Seen, refuse_filters};
 use common::operator::doctor::{Check, Health};
-use common::operator::{Found, doctor, full_name, plan};
-use common::process::cli::{Inspect, Release, Takeover, say};
+use common::operator::{Found, Owner, doctor, full_name, plan, render};
+use common::process::cli::{Inspect, ORPHANS_FOUND, Release, Takeover, say};
 use common::process::run::Failure;
+use common::runtime::object::Key;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -27,18 +33,26 @@ use std::sync::Arc;
 /// The owners, and the clouds behind them.
 struct Desk {
     owners: desk::Desk<OpenStackServer>,
+    clusters: desk::Desk<OpenStackCluster>,
+    machines: desk::Desk<OpenStackMachine>,
     reconciler: Reconciler,
 }
 
 async fn connect(inspect: &Inspect<OpenStackArgs>) -> Result<Desk, Failure> {
     let owners = desk::Desk::connect(inspect, |installation| inspect.own.settings(installation)).await?;
+    let of = |controller, kind: &str, installation: &str| {
+        let kind = kind.to_owned();
+        Settings { controller, kind, ..inspect.own.settings(installation) }
+    };
+    let clusters = desk::Desk::connect(inspect, |it| of(bastion::CONTROLLER, bastion::KIND, it)).await?;
+    let machines = desk::Desk::connect(inspect, |it| of(machine::CONTROLLER, machine::KIND, it)).await?;
     let (clock, settings) = (owners.clock.clone(), owners.settings.clone());
     let engine = Engine::new(settings, clock.clone(), owners.random.clone(), Arc::new(Open), Rulebook::production());
     let inputs = KubeInputs::new(owners.client.clone(), clock.clone()).read_only();
     let sessions = Arc::new(inspect.own.sessions(&clock, None));
     let (engine, policy) = (Arc::new(engine), inspect.own.policy());
     let reconciler = Reconciler::new(engine, sessions, Arc::new(inputs), Arc::new(Open), clock, policy);
-    Ok(Desk { owners, reconciler })
+    Ok(Desk { owners, clusters, machines, reconciler })
 }
 
 impl Desk {
@@ -51,7 +65,19 @@ impl Desk {
                 Err(progress) => closed.push(format!("{}: {}", full_name(view), said(&progress))),
             }
         }
+        // A cluster can have a floating IP in a project where no server is left.
+        for Seen { object, view, .. } in &self.clusters.owners {
+            let spec = OpenStackServerSpec { identity_ref: object.spec.identity_ref.clone(), ..Default::default() };
+            match self.reconciler.session_of(view, &spec).await {
+                Ok((session, identity)) => drop(projects.entry(identity.scope()).or_insert(session)),
+                Err(progress) => closed.push(format!("{}: {}", full_name(view), said(&progress))),
+            }
+        }
         (projects, closed)
+    }
+    /// All owners, for telling whose things are.
+    fn known(&self) -> Vec<Owner> {
+        [self.owners.known(), self.clusters.known(), self.machines.known()].concat()
     }
     /// Everything that the projects show.
     async fn found(&self, projects: &BTreeMap<String, Arc<Session>>) -> Result<Vec<Found>, Failure> {
@@ -149,17 +175,73 @@ pub async fn audit(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure
     for why in &closed {
         tracing::warn!(why, "its project was not looked into");
     }
-    desk.owners.end_audit(&desk.found(&projects).await?)
+    let findings = judge(&desk.found(&projects).await?, &desk.known(), &desk.owners.settings.installation);
+    say(&render(&findings, inspect.output)?);
+    let orphans = findings.iter().any(|finding| finding.verdict.is_orphan());
+    Ok(if orphans { ExitCode::from(ORPHANS_FOUND) } else { ExitCode::SUCCESS })
 }
 
-/// Asks owners that came from another installation to be taken over.
+/// Asks owners that came from another installation to be taken over: servers, clusters and machines alike.
 pub async fn takeover(args: &Takeover<OpenStackArgs>) -> Result<ExitCode, Failure> {
-    connect(&args.inspect).await?.owners.takeover(&args.from, args.name.as_deref(), args.dry_run).await
+    let desk = connect(&args.inspect).await?;
+    let (from, name, dry) = (args.from.as_str(), args.name.as_deref(), args.dry_run);
+    let ends = [
+        desk.clusters.takeover(from, name, dry).await?,
+        desk.machines.takeover(from, name, dry).await?,
+        desk.owners.takeover(from, name, dry).await?,
+    ];
+    Ok(worst(&ends))
 }
 
-/// Lets owners go; what they owned stays and is listed.
+/// Lets owners go; what they owned stays and is listed. Those that others are made for come last, and credentials that nobody needs
+/// any more are let go, too: after an uninstall nobody else would.
 pub async fn release(args: &Release<OpenStackArgs>) -> Result<ExitCode, Failure> {
-    connect(&args.inspect).await?.owners.release(args.name.as_deref(), args.dry_run).await
+    let desk = connect(&args.inspect).await?;
+    let name = args.name.as_deref();
+    let mut ends = Vec::new();
+    if has(&desk.machines.owners, name) {
+        ends.push(desk.machines.release(name, args.dry_run).await?);
+    }
+    if has(&desk.clusters.owners, name) {
+        ends.push(desk.clusters.release(name, args.dry_run).await?);
+    }
+    if ends.is_empty() || has(&desk.owners.owners, name) {
+        ends.push(desk.owners.release(name, args.dry_run).await?);
+    }
+    if !args.dry_run {
+        let_credentials_go(&args.inspect).await?;
+    }
+    Ok(worst(&ends))
+}
+fn has<K>(owners: &[Seen<K>], name: Option<&str>) -> bool {
+    let called = |view: &OwnerView, name: &str| view.name == name || full_name(view) == name;
+    owners.iter().any(|seen| name.is_none_or(|name| called(&seen.view, name)))
+}
+fn worst(ends: &[ExitCode]) -> ExitCode {
+    ends.iter().find(|end| **end != ExitCode::SUCCESS).copied().unwrap_or(ExitCode::SUCCESS)
+}
+async fn let_credentials_go(inspect: &Inspect<OpenStackArgs>) -> Result<(), Failure> {
+    let desk = connect(inspect).await?;
+    let mut needed = BTreeSet::new();
+    let mut silent = BTreeSet::new();
+    let mut note = |view: &OwnerView, identity: Option<&IdentityRef>| {
+        let held = view.finalizers.iter().any(|it| it.starts_with(names::PREFIX));
+        match identity {
+            _ if !held => {}
+            Some(identity) => drop(needed.insert(Key::new(&view.namespace, &identity.name))),
+            None => drop(silent.insert(view.namespace.clone())),
+        }
+    };
+    desk.owners.owners.iter().for_each(|it| note(&it.view, it.object.credentials()));
+    desk.clusters.owners.iter().for_each(|it| note(&it.view, it.object.credentials()));
+    desk.machines.owners.iter().for_each(|it| note(&it.view, it.object.credentials()));
+    let keeper = Keeper::new(desk.owners.client.clone());
+    for key in keeper.all_held(desk.owners.filter.namespace.as_deref()).await? {
+        if !needed.contains(&key) && !silent.contains(&*key.namespace) {
+            keeper.let_go(&key).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Permissions, credentials, clock, extensions and installation id, before the first create.
@@ -195,7 +277,7 @@ pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failur
         });
     }
     if let Ok(found) = desk.found(&projects).await {
-        checks.push(doctor::installation(&found, &owners.known(), &owners.settings.installation));
+        checks.push(doctor::installation(&found, &desk.known(), &owners.settings.installation));
     }
     owners.end_doctor(&checks)
 }

@@ -2,7 +2,7 @@
 //!
 //! A session never changes its credentials. If a Secret changes, the next pass gets a new session with nothing remembered: a
 //! list that was read as somebody else must never count as absence.
-use crate::cloud::{Cloud, Item, Kind};
+use crate::cloud::{Backend, Cloud, Item, Kind};
 use crate::clouds::CloudConfig;
 use common::clock::{Boot, SharedClock};
 use common::engine::estate::{Fault, Freshness};
@@ -23,6 +23,11 @@ pub struct Session {
     clock: SharedClock,
     /// What create calls returned, a moment ago: a read would say the same.
     fresh: Mutex<HashMap<(Kind, Id), (Boot, Item)>>,
+    /// Lists of members, by balancer; of all of them without one.
+    members: Mutex<HashMap<Option<Id>, Arc<Observer<Item>>>>,
+    /// Pools behind the ports of balancers, and when they were asked for.
+    backends: Mutex<HashMap<Id, (Boot, Vec<Backend>)>>,
+    interval: Duration,
     /// Soft-deleted servers whose end we may not bring about: to us they are gone.
     given_up: Mutex<BTreeSet<Id>>,
 }
@@ -41,6 +46,9 @@ impl Session {
             cloud,
             clock: clock.clone(),
             fresh: Mutex::new(HashMap::new()),
+            members: Mutex::new(HashMap::new()),
+            backends: Mutex::new(HashMap::new()),
+            interval,
             given_up: Mutex::new(BTreeSet::new()),
         }
     }
@@ -56,6 +64,38 @@ impl Session {
     ) -> Result<Vec<Arc<Snapshot<Item>>>, Fault> {
         let wanted = Kind::ALL.into_iter().zip(&self.observers).filter(|(kind, _)| kinds.contains(kind));
         futures::future::try_join_all(wanted.map(|(_, observer)| observer.get(freshness))).await
+    }
+    /// Members of the pools of a balancer, or of all pools of the project.
+    pub async fn members(&self, balancer: Option<&str>, freshness: Freshness) -> Result<Arc<Snapshot<Item>>, Fault> {
+        let observer = {
+            let mut known = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+            let key = balancer.map(str::to_owned);
+            let made = || {
+                let (cloud, key) = (self.cloud.clone(), key.clone());
+                Arc::new(Observer::new(
+                    self.clock.clone(),
+                    self.interval,
+                    move || -> BoxFuture<'static, Fetched<Item>> {
+                        let (cloud, key) = (cloud.clone(), key.clone());
+                        Box::pin(async move { cloud.members(key.as_deref()).await.map(|list| (list.date, list.items)) })
+                    },
+                ))
+            };
+            known.entry(key.clone()).or_insert_with(made).clone()
+        };
+        observer.get(freshness).await
+    }
+    /// The pools behind the ports of a balancer, asked for as often as lists are.
+    pub async fn backends(&self, balancer: &str) -> Result<Vec<Backend>, Fault> {
+        let now = self.clock.boot();
+        let known = self.backends.lock().unwrap_or_else(PoisonError::into_inner).get(balancer).cloned();
+        if let Some((_, backends)) = known.filter(|(asked, _)| now.since(*asked) < self.interval) {
+            return Ok(backends);
+        }
+        let backends = self.cloud.backends(balancer).await?;
+        let mut known = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(balancer.to_owned(), (now, backends.clone()));
+        Ok(backends)
     }
     /// A create call returned this.
     pub fn note_made(&self, item: Item) {

@@ -8,6 +8,7 @@ use common::testing::wire::Target;
 use common::testing::{Key, Object, State, Truth, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a history came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,10 +71,21 @@ fn excuse(thing: &Truth, harm: Harm, s: &State, present: &BTreeSet<OwnerId>) -> 
     if harm.ledger && !known_as_ours {
         return Some("ledger hurt between create and tag of a kind not markable at create");
     }
+    if !marked && s.cloud.truth().iter().any(|t| rival(thing, t)) {
+        return Some("a stranger's equal thing was born beside it before it was tagged");
+    }
     if s.evidence.touched.contains(&thing.id) && thing.mark().is_none_or(|m| !present.contains(&m.owner)) {
         return Some("mark taken off by hand");
     }
     None
+}
+
+/// A stranger's thing that nothing but its maker tells from this one.
+fn rival(thing: &Truth, other: &Truth) -> bool {
+    let near = Duration::from_secs(30).as_millis();
+    !other.by_controller
+        && (&other.kind, &other.key, &other.params) == (&thing.kind, &thing.key, &thing.params)
+        && u128::from(thing.born.abs_diff(other.born)) < near
 }
 
 /// No orphan, no duplicate, no finalizer missing, no mark of ours left on a stranger's thing.

@@ -50,6 +50,7 @@ pub const ALL: &[Mutation] = &[
     off(Rule::FromCounts, "places taken over do not count", &["S8", "moves"]),
     off(Rule::Pause, "cloud writes while paused", &["paused"]),
     off(Rule::InferenceBounds, "a stranger's thing inferred to be ours", &["S9", "users"]),
+    off(Rule::InferOnlyOne, "the first of two equal things inferred to be ours", &["S9", "users"]),
     off(Rule::IdBeforeTag, "tagged before the id is stored", &["S1", "core", "S7"]),
     off(Rule::FinalSweep, "finalizer off without a last sweep", &["core", "S7", "users"]),
     off(Rule::NoneOnlyBlocked, "take-over none read by an owner that needs none", &["moves", "users"]),

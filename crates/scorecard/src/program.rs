@@ -1,6 +1,6 @@
 //! The command line.
 use crate::bench::{Bench, Scenario};
-use crate::openstack::OpenStack;
+use crate::openstack;
 use crate::sample::Sample;
 use crate::{mutations, runner, scenarios, table};
 use clap::Parser;
@@ -50,7 +50,9 @@ pub struct Arguments {
 }
 
 fn subjects() -> Vec<Arc<dyn Subject>> {
-    vec![Arc::new(Bare::default()), Arc::new(Sample::default()), Arc::new(OpenStack::default())]
+    let mut all: Vec<Arc<dyn Subject>> = vec![Arc::new(Bare::default()), Arc::new(Sample::default())];
+    all.extend(openstack::subjects());
+    all
 }
 
 #[allow(clippy::print_stdout)] // the table is the program's output

@@ -11,9 +11,9 @@ use std::time::Duration;
 const API_VERSION: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
 const PATIENCE: Duration = Duration::from_secs(150);
 
-struct Clusters(Api<DynamicObject>);
+pub(crate) struct Clusters(Api<DynamicObject>);
 impl Clusters {
-    async fn of(stage: &Stage) -> Result<Self> {
+    pub(crate) async fn of(stage: &Stage) -> Result<Self> {
         Ok(Clusters(dynamic_api(
             stage.cluster.client().await?,
             stage.namespace(),
@@ -22,31 +22,48 @@ impl Clusters {
             "openstackclusters",
         )))
     }
-    async fn create(&self, name: &str, fields: &Value) -> Result<()> {
+    pub(crate) async fn create(&self, name: &str, fields: &Value) -> Result<()> {
+        self.create_with(json!({ "name": name }), fields).await
+    }
+    /// One that the Go provider holds.
+    pub(crate) async fn create_of_capo(&self, name: &str, fields: &Value) -> Result<()> {
+        let finalizers = ["openstackcluster.infrastructure.cluster.x-k8s.io"];
+        self.create_with(json!({"name": name, "finalizers": finalizers}), fields).await
+    }
+    /// Deletes one and waits until it is gone.
+    pub(crate) async fn gone(&self, name: &str) -> Result<()> {
+        self.0.delete(name, &DeleteParams::default()).await?;
+        e2e::wait_until_gone(&self.0, name, PATIENCE).await
+    }
+    async fn create_with(&self, metadata: Value, fields: &Value) -> Result<()> {
         let mut spec = json!({"identityRef": {"name": "creds", "cloudName": "c"}, "network": {"filter": {"name": "private"}}, "tags": ["cluster"]});
         if let (Some(spec), Some(fields)) = (spec.as_object_mut(), fields.as_object()) {
             spec.extend(fields.clone());
         }
-        let object =
-            json!({"apiVersion": API_VERSION, "kind": "OpenStackCluster", "metadata": {"name": name}, "spec": spec});
+        let object = json!({"apiVersion": API_VERSION, "kind": "OpenStackCluster", "metadata": metadata, "spec": spec});
         let object: DynamicObject = serde_json::from_value(object).map_err(Error::other)?;
         self.0.create(&PostParams::default(), &object).await?;
         Ok(())
     }
-    async fn patch(&self, name: &str, patch: &Value) -> Result<()> {
+    pub(crate) async fn patch(&self, name: &str, patch: &Value) -> Result<()> {
         self.0.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         Ok(())
     }
-    async fn wait(&self, name: &str, what: &str, wanted: impl Fn(&DynamicObject) -> bool) -> Result<DynamicObject> {
+    pub(crate) async fn wait(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&DynamicObject) -> bool,
+    ) -> Result<DynamicObject> {
         e2e::wait_for_object(&self.0, name, &format!("{name} {what}"), PATIENCE, wanted).await
     }
-    async fn wait_bastion(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Result<DynamicObject> {
+    pub(crate) async fn wait_bastion(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Result<DynamicObject> {
         let ready = |object: &DynamicObject| condition(object, "BastionReady").is_some_and(|it| it.0 == "True");
         self.wait(name, "to have its bastion", |object| ready(object) && wanted(&object.data["status"]["bastion"]))
             .await
     }
 }
-fn bastion(flavor: &str) -> Value {
+pub(crate) fn bastion(flavor: &str) -> Value {
     json!({"bastion": {"spec": {"flavor": {"filter": {"name": flavor}}, "image": {"filter": {"name": "cirros"}}, "sshKeyName": "key"}}})
 }
 

@@ -4,14 +4,20 @@
 //! cloud's own truth.
 // A test that measures prints what it saw; a story is one long future.
 #![allow(clippy::print_stdout, clippy::large_futures)]
+// The number of a case, then its words.
+#![allow(non_snake_case)]
 mod stage;
 
 mod bastion;
 mod faults;
 mod happy;
 mod kill;
+mod machine;
 mod real;
+mod real_parents;
+mod real_stage;
 mod reality;
+mod replay;
 
 use e2e::Result;
 use tokio::sync::RwLock;

@@ -1,111 +1,14 @@
-//! The same binary on a real OpenStack (e2e/openstack): what counts is what openstacksdk sees there. `CUSTODY_OPENSTACK_ROOT`
-//! names the folder of a running one; `hack/e2e-openstack` starts it.
-use crate::stage::{BINARY, condition, is_ready, let_go, spec};
+//! Servers on a real OpenStack: what counts is what openstacksdk sees there.
+use crate::real_stage::{PATIENCE, Real};
+use crate::stage::{condition, spec};
 use crate::{seen, tell};
 use common::clock::{Clock, SystemClock};
 use common::random::Random;
-use e2e::patience::{Seen, dynamic_api, until};
-use e2e::{Account, Cluster, ControllerProcess, Error, Launch, Result, TemporaryNamespace, binaries, env, process};
-use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use e2e::{Result, env};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_mins(6);
-const API_VERSION: &str = "infrastructure.cluster.x-k8s.io/v1alpha1";
-/// A real cloud on two busy cores is slow.
-const SLOW: [&str; 6] = [
-    "--start-window-seconds=30",
-    "--call-timeout-seconds=60",
-    "--list-lag-seconds=2",
-    "--poll-seconds=2",
-    "--list-interval-seconds=5",
-    "--leader-elect=false",
-];
-
-struct Real {
-    cluster: Cluster,
-    account: Account,
-    servers: Api<DynamicObject>,
-    namespace: TemporaryNamespace,
-    python: PathBuf,
-    clouds: PathBuf,
-    name: String,
-}
-
-impl Real {
-    /// None if there is no real cloud here.
-    async fn set(name: &str) -> Result<Option<Self>> {
-        let Some(root) = env::openstack_root() else {
-            println!("no real OpenStack here: CUSTODY_OPENSTACK_ROOT is not set");
-            return Ok(None);
-        };
-        let cluster = &*e2e::cluster().await?;
-        let account = Account::shipped(cluster, BINARY).await?;
-        let namespace = TemporaryNamespace::create(cluster, name).await?;
-        let python = root.join("venv/bin/python");
-        let script = |file: &str| binaries::root().join("e2e/openstack").join(file).display().to_string();
-        let admin = root.join("etc/clouds.yaml").display().to_string();
-        let text = process::output(&python, [script("prepare.py").as_str(), &admin, namespace.name()]).await?;
-        let prepared: Value = serde_json::from_str(text.trim()).map_err(Error::other)?;
-        let clouds = cluster.folder().write(&format!("{name}-clouds.json"), prepared["clouds"].to_string())?;
-        let client = cluster.client().await?;
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace.name());
-        let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "creds"}, "stringData": {"clouds.yaml": prepared["clouds"].to_string()}});
-        secrets.patch("creds", &PatchParams::apply("e2e").force(), &Patch::Apply(&body)).await?;
-        let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "data"}, "stringData": {"value": "#cloud-config"}});
-        secrets.patch("data", &PatchParams::apply("e2e").force(), &Patch::Apply(&body)).await?;
-        let servers = dynamic_api(client, namespace.name(), API_VERSION, "OpenStackServer", "openstackservers");
-        Ok(Some(Real { cluster: cluster.clone(), account, servers, namespace, python, clouds, name: name.to_owned() }))
-    }
-    async fn start(&self, more: &[&str]) -> Result<ControllerProcess> {
-        let launch = Launch::controller(&self.cluster, &self.account, BINARY, &format!("{}-controller", self.name))?;
-        let launch = SLOW.iter().chain(more).fold(launch, |launch, arg| launch.arg(*arg));
-        let mut controller = launch.arg(format!("--namespace={}", self.namespace.name())).start()?;
-        controller.wait_ready(PATIENCE).await?;
-        Ok(controller)
-    }
-    /// The project as openstacksdk sees it.
-    async fn look(&self) -> Result<Value> {
-        let script = binaries::root().join("e2e/openstack/look.py").display().to_string();
-        let text = process::output(&self.python, [script.as_str(), &self.clouds.display().to_string()]).await?;
-        serde_json::from_str(text.trim()).map_err(Error::other)
-    }
-    async fn create(&self, name: &str, spec: &Value) -> Result<()> {
-        let object =
-            json!({"apiVersion": API_VERSION, "kind": "OpenStackServer", "metadata": {"name": name}, "spec": spec});
-        let object: DynamicObject = serde_json::from_value(object).map_err(Error::other)?;
-        self.servers.create(&PostParams::default(), &object).await?;
-        Ok(())
-    }
-    async fn wait_ready(&self, name: &str) -> Result<DynamicObject> {
-        e2e::wait_for_object(&self.servers, name, &format!("{name} to be ready"), PATIENCE, is_ready).await
-    }
-    async fn delete_all(&self) -> Result<()> {
-        for object in self.servers.list(&ListParams::default()).await?.items {
-            self.servers.delete(&object.metadata.name.unwrap_or_default(), &DeleteParams::default()).await?;
-        }
-        until("all servers gone", PATIENCE, || async {
-            let left = self.servers.list(&ListParams::default()).await?.items;
-            let said = |o: &DynamicObject| format!("{:?}: {}", o.metadata.name, o.data["status"]["conditions"]);
-            Ok(left.first().map_or(Seen::Yes(()), |one| Seen::NotYet(said(one))))
-        })
-        .await?;
-        let left = self.look().await?;
-        for kind in ["servers", "ports", "trunks", "volumes"] {
-            assert_eq!(left[kind], json!([]), "{kind} are left");
-        }
-        Ok(())
-    }
-    async fn clear(self) -> Result<()> {
-        let_go(&self.cluster, self.namespace.name()).await?;
-        self.namespace.finish(PATIENCE).await
-    }
-}
-
-/// Three ports, a trunk, a root volume and another, a server group, metadata, user data, a key.
+/// Three ports, a trunk, a root volume and two others, a server group, metadata, user data, a key.
 fn everything() -> Value {
     spec(&json!({
         "image": {"filter": {"name": "tiny"}}, "flavor": "m1.tiny", "sshKeyName": "key", "userDataRef": {"name": "data"},
@@ -116,7 +19,8 @@ fn everything() -> Value {
         "securityGroups": [{"filter": {"name": "default"}}], "tags": ["blue"], "serverMetadata": [{"key": "team", "value": "x"}],
         "rootVolume": {"sizeGiB": 2}, "serverGroup": {"filter": {"name": "group"}},
         "additionalBlockDevices": [
-            {"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
+            {"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}},
+            {"name": "logs", "sizeGiB": 1, "storage": {"type": "Volume", "volume": {"availabilityZone": {"from": "Machine"}}}}],
     }))
 }
 
@@ -154,8 +58,19 @@ async fn whole() -> Result<()> {
     );
     assert_eq!(look["trunks"].as_array().map(Vec::len), Some(1));
     let volumes = look["volumes"].as_array().cloned().unwrap_or_default();
-    assert_eq!(volumes.len(), 2, "{volumes:?}");
+    assert_eq!(volumes.len(), 3, "{volumes:?}");
     assert!(volumes.iter().all(|volume| volume["status"] == "in-use"), "{volumes:?}");
+    assert!(volumes.iter().any(|volume| volume["is_bootable"] == true && volume["name"] == "srv-root"), "{volumes:?}");
+    let group = &look["server_groups"][0];
+    assert_eq!(group["member_ids"], json!([server["id"]]), "{group}");
+    assert_eq!(
+        look["user_data"][server["id"].as_str().unwrap_or_default()],
+        json!("#cloud-config"),
+        "as the guest reads it"
+    );
+    // when somebody puts sub-ports on the trunk
+    let riding = real.script("ride.py", &[look["trunks"][0]["id"].as_str().unwrap_or_default()]).await?;
+    assert_eq!(real.look().await?["trunks"][0]["sub_ports"].as_array().map(Vec::len), Some(2), "{riding}");
     assert!(object.data["status"]["addresses"].as_array().is_some_and(|it| it.len() >= 4), "{}", object.data["status"]);
     // and the other says what it lacks
     let lost = real.servers.get("lost").await?;
@@ -168,7 +83,9 @@ async fn whole() -> Result<()> {
         .filter(|line| line.starts_with("cloud_requests_total{"))
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
         .sum();
-    seen(&format!("a real OpenStack: a server with 3 ports, a trunk and 2 volumes made and deleted in {calls} calls"));
+    seen(&format!(
+        "a real OpenStack: a server with 3 ports, a trunk with 2 sub-ports, 3 volumes and a server group made and deleted in {calls} calls, nothing left"
+    ));
     controller.kill().await?;
     real.clear().await
 }

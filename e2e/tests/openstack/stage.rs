@@ -100,7 +100,10 @@ pub(crate) async fn let_go(cluster: &Cluster, namespace: &str) -> Result<()> {
 
 impl Stage {
     pub(crate) async fn set(name: &str) -> Result<Self> {
-        let cluster = &*e2e::cluster().await?;
+        Self::on(&*e2e::cluster().await?, name).await
+    }
+    /// On a control plane of its own.
+    pub(crate) async fn on(cluster: &Cluster, name: &str) -> Result<Self> {
         let account = Account::shipped(cluster, BINARY).await?;
         let emulator =
             EmulatorProcess::start(cluster, "openstack", &format!("{name}-cloud"), &[(PRINCIPAL, SECRET)]).await?;
@@ -188,6 +191,32 @@ impl Stage {
             condition(object, kind).is_some_and(|it| format!("{}/{}: {}", it.0, it.1, it.2).contains(text))
         })
         .await
+    }
+    /// Waits until a Secret has these finalizers.
+    pub(crate) async fn wait_finalizers(&self, name: &str, wanted: &[&str]) -> Result<()> {
+        let api: Api<Secret> = Api::namespaced(self.cluster.client().await?, self.namespace());
+        until(&format!("Secret {name} to be held by {wanted:?}"), PATIENCE, || async {
+            let is = api.get(name).await?.metadata.finalizers.unwrap_or_default();
+            Ok(if is == wanted { Seen::Yes(()) } else { Seen::NotYet(format!("{is:?}")) })
+        })
+        .await
+    }
+    /// Puts sub-ports on a trunk, as a guest's network plugin would.
+    pub(crate) async fn ride(&self, trunk: &str, sub_ports: &[Value]) -> Result<()> {
+        let http = reqwest::Client::new();
+        let proof = json!({"id": PRINCIPAL, "secret": SECRET});
+        let identity = json!({"methods": ["application_credential"], "application_credential": proof});
+        let url = format!("{}/identity/v3/auth/tokens", self.emulator.url());
+        let reply = http.post(url).json(&json!({"auth": {"identity": identity}})).send().await?;
+        let token = reply.headers().get("x-subject-token").cloned().ok_or_else(|| Error::other("no token"))?;
+        let url = format!("{}/networking/v2.0/trunks/{trunk}/add_subports", self.emulator.url());
+        http.put(url)
+            .header("x-auth-token", token)
+            .json(&json!({ "sub_ports": sub_ports }))
+            .send()
+            .await?
+            .error_for_status()?;
+        Ok(())
     }
     /// Everything that is or ever was.
     pub(crate) async fn things(&self) -> Result<Vec<Thing>> {

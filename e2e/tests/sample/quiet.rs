@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 const OWNERS: &str = "sampleowners.sample.custody.dev";
 const LEASES: &str = "leases.coordination.k8s.io";
+/// What the API server serves.
+const DISCOVERY: &str = "/apis";
 /// Kinds of the cloud, each with one list of its own.
 const KINDS: u64 = 5;
 
@@ -59,9 +61,11 @@ async fn story() -> Result<()> {
     let (before, mark) = (log.moment().await?, stage.cloud.mark().await?);
     // when nothing happens for a while
     SystemClock.sleep_until(SystemClock.boot() + lasting).await;
-    // then the API server sees renewals of the Lease and watches, nothing else
+    // then the API server sees renewals of the Lease, watches, and one look a minute whether Cluster API has come
     let requests = log.requests(&user, before, log.moment().await?)?;
-    let idle = |r: &Request| r.resource == LEASES || r.verb == "watch";
+    let look = |r: &Request| r.verb == "get" && r.resource == DISCOVERY;
+    let idle = |r: &Request| r.resource == LEASES || r.verb == "watch" || look(r);
+    assert!(sum(&requests, look) <= lasting.as_secs() / 60 + 1, "{}", shown(&requests));
     assert_eq!(sum(&requests, |r| !idle(r)), 0, "{}", shown(&requests));
     assert!(sum(&requests, |r| r.resource == LEASES) > 0, "a leader renews: {}", shown(&requests));
     // and the cloud sees at most one list of each kind per interval, however many owners there are

@@ -66,6 +66,16 @@ impl Tokens {
             let endpoint = |interface: &str| json!({"interface": interface, "region": settings.region, "region_id": settings.region, "url": url});
             json!({"type": type_, "name": name, "endpoints": [endpoint("internal"), endpoint("public")]})
         };
+        let mut catalog = vec![
+            entry("identity", "keystone", format!("{base}/identity/v3")),
+            entry("compute", "nova", format!("{base}/compute/v2.1")),
+            entry("network", "neutron", format!("{base}/networking")),
+            entry("image", "glance", format!("{base}/image")),
+            entry("volumev3", "cinder", format!("{base}/volume/v3/{project}")),
+        ];
+        if !settings.lacks.contains("load-balancer") {
+            catalog.push(entry("load-balancer", "octavia", format!("{base}/load-balancer")));
+        }
         let body = json!({"token": {
             "methods": ["application_credential"],
             "expires_at": until,
@@ -73,13 +83,7 @@ impl Tokens {
             "project": {"id": project, "name": project, "domain": {"id": "default", "name": "Default"}},
             "user": {"id": format!("user-{}", call.principal.name), "name": &*call.principal.name},
             "roles": [{"id": "r", "name": "member"}],
-            "catalog": [
-                entry("identity", "keystone", format!("{base}/identity/v3")),
-                entry("compute", "nova", format!("{base}/compute/v2.1")),
-                entry("network", "neutron", format!("{base}/networking")),
-                entry("image", "glance", format!("{base}/image")),
-                entry("volumev3", "cinder", format!("{base}/volume/v3/{project}")),
-            ],
+            "catalog": catalog,
         }});
         let mut answer = Answer::new(StatusCode::CREATED, body.to_string().into_bytes());
         let value = HeaderValue::from_str(&token).map_err(|_| Refused::invalid(Service::Identity, "no token"))?;

@@ -18,8 +18,12 @@ pub(super) enum Kind {
     Flavor,
     ServerGroup,
     Keypair,
+    Balancer,
+    Listener,
+    Pool,
+    Member,
 }
-pub(super) const ALL: [Kind; 13] = [
+pub(super) const ALL: [Kind; 17] = [
     Kind::Server,
     Kind::Port,
     Kind::Trunk,
@@ -33,9 +37,13 @@ pub(super) const ALL: [Kind; 13] = [
     Kind::Flavor,
     Kind::ServerGroup,
     Kind::Keypair,
+    Kind::Balancer,
+    Kind::Listener,
+    Kind::Pool,
+    Kind::Member,
 ];
 /// Words of paths, permissions, faults and settings.
-pub(super) const WORDS: [&str; 17] = [
+pub(super) const WORDS: [&str; 21] = [
     "servers",
     "ports",
     "trunks",
@@ -49,6 +57,10 @@ pub(super) const WORDS: [&str; 17] = [
     "flavors",
     "os-server-groups",
     "os-keypairs",
+    "loadbalancers",
+    "listeners",
+    "pools",
+    "members",
     "tokens",
     "extensions",
     "versions",
@@ -64,6 +76,7 @@ pub(super) enum Service {
     Network,
     Image,
     Volume,
+    Balancer,
 }
 
 impl Kind {
@@ -90,6 +103,10 @@ impl Kind {
             Kind::Flavor => "flavor",
             Kind::ServerGroup => "server_group",
             Kind::Keypair => "keypair",
+            Kind::Balancer => "loadbalancer",
+            Kind::Listener => "listener",
+            Kind::Pool => "pool",
+            Kind::Member => "member",
         }
     }
     /// In bodies, many of them.
@@ -111,12 +128,13 @@ impl Kind {
             Kind::Server | Kind::Flavor | Kind::ServerGroup | Kind::Keypair => Service::Compute,
             Kind::Volume => Service::Volume,
             Kind::Image => Service::Image,
+            Kind::Balancer | Kind::Listener | Kind::Pool | Kind::Member => Service::Balancer,
             _ => Service::Network,
         }
     }
     /// Things that owners make; the others are part of the scenery.
     pub(super) fn is_made(self) -> bool {
-        matches!(self, Kind::Server | Kind::Port | Kind::Trunk | Kind::Volume | Kind::FloatingIp)
+        matches!(self, Kind::Server | Kind::Port | Kind::Trunk | Kind::Volume | Kind::FloatingIp | Kind::Member)
     }
 }
 
@@ -129,20 +147,21 @@ pub(super) fn split(path: &str) -> Option<(Service, Vec<&str>)> {
         "networking" => Service::Network,
         "image" => Service::Image,
         "volume" => Service::Volume,
+        "load-balancer" => Service::Balancer,
         _ => return None,
     };
     let version = match service {
         Service::Identity | Service::Volume => "v3",
         Service::Compute => "v2.1",
-        Service::Network => "v2.0",
+        Service::Network | Service::Balancer => "v2.0",
         Service::Image => "v2",
     };
     let rest: Vec<&str> = parts.collect();
     match rest.split_first() {
         None => Some((service, Vec::new())),
         Some((first, rest)) if *first == version => {
-            // Cinder's paths name the project.
-            let skip = usize::from(service == Service::Volume);
+            // Cinder's paths name the project, Octavia's the API.
+            let skip = usize::from(matches!(service, Service::Volume | Service::Balancer));
             Some((service, rest.iter().skip(skip).copied().collect()))
         }
         Some(_) => None,
@@ -172,6 +191,11 @@ pub(super) fn name(request: &Request) -> Naming<'_> {
         (naming.kind, naming.verb) = simple;
         return naming;
     }
+    // Members are known within their pool only.
+    let parts = match parts.as_slice() {
+        ["pools", _, rest @ ..] if rest.first() == Some(&"members") => rest.to_vec(),
+        _ => parts,
+    };
     let Some(kind) = parts.first().and_then(|word| ALL.into_iter().find(|kind| kind.plural() == *word)) else {
         return naming;
     };

@@ -1,12 +1,15 @@
-//! OpenStack: Keystone, Nova, Neutron, Cinder and Glance as far as servers, ports, trunks, volumes and floating IPs go. Written
-//! from what the services document and do, on the kit; strict where they are strict.
+//! OpenStack: Keystone, Nova, Neutron, Cinder, Glance and Octavia as far as servers, ports, trunks, volumes, floating IPs and
+//! members of pools go. Written from what the services document and do, on the kit; strict where they are strict.
 //!
 //! Everything lies behind one address: `/identity`, `/compute/v2.1`, `/networking` (unversioned in the catalog, as many clouds
-//! write it), `/image`, `/volume/v3/<project>`. A principal's name is the id of an application credential and the name of a
+//! write it), `/image`, `/volume/v3/<project>`, `/load-balancer`. A principal's name is the id of an application credential and the name of a
 //! user; its token is the secret of the one and the password of the other. The account is the project.
 //!
-//! `settings.lacks` takes names of Neutron's extensions, and `hard-delete` (deleted servers stay, soft deleted) and
+//! `settings.lacks` takes names of Neutron's extensions, `load-balancer` (there is no Octavia), and `hard-delete` (deleted servers stay, soft deleted) and
 //! `force-delete` (nobody may end them). Set by hand as a tag, `!status` changes what a server's or volume's state looks like.
+mod balancers;
+mod creates;
+mod fields;
 mod identity;
 mod kinds;
 mod replies;
@@ -105,6 +108,9 @@ impl OpenStackState {
                 "HTTPNotFound",
                 "The resource could not be found.".into(),
             ));
+        }
+        if kind.service() == Service::Balancer && !has(settings, "load-balancer") {
+            return Ok(Answer::new(StatusCode::NOT_FOUND, b"<html><body>404 Not Found</body></html>".to_vec()));
         }
         let version = version_of(request);
         if kind.service() == Service::Compute && version > NEWEST_COMPUTE {
@@ -209,6 +215,18 @@ impl Cloud for OpenStackState {
         if kind == Kind::Trunk && self.store.of_kind(Kind::Trunk).any(|it| it.text("port_id") == on && !it.gone(now)) {
             return Err(ByHandError(format!("port {on} has a trunk already")));
         }
+        let named = |field: &str| plant.fields.get(field).cloned().unwrap_or_default();
+        let spot = format!(
+            "{}/{}:{}",
+            named("pool_id").as_str().unwrap_or_default(),
+            named("address").as_str().unwrap_or_default(),
+            named("protocol_port")
+        );
+        if kind == Kind::Member
+            && self.store.of_kind(Kind::Member).any(|it| !it.gone(now) && it.natural_key().as_deref() == Some(&spot))
+        {
+            return Err(ByHandError(format!("{spot} is taken already")));
+        }
         let project = plant.account.unwrap_or_else(|| settings.account.clone());
         let maker = Maker {
             project: Some(project.into()),
@@ -227,7 +245,17 @@ impl Cloud for OpenStackState {
         for noise in ["networks", "block_device_mapping_v2", "flavorRef", "imageRef", "sub_ports_of"] {
             body.remove(noise);
         }
-        if kind.service() == Service::Network {
+        if kind == Kind::Member {
+            body.entry("tags").or_insert_with(|| json!([]));
+            body.entry("name").or_insert_with(|| json!(""));
+            // As a create names it.
+            if let Some(Value::Object(member)) = body.remove("member") {
+                body.extend(member);
+            }
+            if let Some(pool) = body.remove("pool") {
+                body.insert("pool_id".into(), pool);
+            }
+        } else if kind.service() == Service::Network {
             body.entry("tags").or_insert_with(|| json!([]));
             body.entry("description").or_insert_with(|| json!(""));
         } else {

@@ -34,6 +34,7 @@ impl Refused {
             Service::Image => {
                 json!({"message": message, "code": format!("{status}"), "title": status.canonical_reason()})
             }
+            Service::Balancer => json!({"faultcode": "Client", "faultstring": message, "debuginfo": null}),
             Service::Compute | Service::Volume => json!({ nova_word(status): {"code": code, "message": message} }),
         };
         Refused { status, body }
@@ -50,6 +51,8 @@ impl Refused {
             Kind::FloatingIp => ("FloatingIPNotFound", format!("Floating IP {id} could not be found")),
             Kind::Network => ("NetworkNotFound", format!("Network {id} could not be found.")),
             Kind::Subnet => ("SubnetNotFound", format!("Subnet {id} could not be found.")),
+            Kind::Pool => ("", format!("Pool {id} not found.")),
+            Kind::Member => ("", format!("Member {id} not found.")),
             other => ("HTTPNotFound", format!("{} {id} could not be found.", other.one())),
         };
         Refused::new(kind.service(), StatusCode::NOT_FOUND, word, message)
@@ -79,6 +82,10 @@ impl Refused {
                     "VolumeLimitExceeded: Maximum number of volumes allowed ({most}) exceeded for quota 'volumes'. Quota exceeded."
                 );
                 Refused::new(Service::Volume, StatusCode::PAYLOAD_TOO_LARGE, "", message)
+            }
+            Kind::Member => {
+                let message = "Quota has been met for resources: Member".to_owned();
+                Refused::new(Service::Balancer, StatusCode::FORBIDDEN, "", message)
             }
             other => {
                 let message = format!("Quota exceeded for resources: ['{}'].", other.one());

@@ -22,6 +22,9 @@ fn all() -> Vec<(Kind, &'static str, Value)> {
         "7e700000-0000-4000-8000-000000000003",
         "7e700000-0000-4000-8000-00000000000e",
     );
+    let (balancer, pool) = ("1b000000-0000-4000-8000-000000000001", "b0010000-0000-4000-8000-000000000001");
+    let second = "b0010000-0000-4000-8000-000000000002";
+    let behind = json!([{"id": balancer}]);
     let router = "70700000-0000-4000-8000-000000000001";
     vec![
         (Kind::Flavor, "1", flavor("m1.tiny")),
@@ -45,6 +48,27 @@ fn all() -> Vec<(Kind, &'static str, Value)> {
             Kind::ServerGroup,
             "5e600000-0000-4000-8000-000000000001",
             json!({"name": "group", "policies": ["soft-anti-affinity"], "members": [], "metadata": {}}),
+        ),
+        (Kind::Balancer, balancer, json!({"name": "api", "vip_address": "10.0.0.9"})),
+        (
+            Kind::Listener,
+            "115e0000-0000-4000-8000-000000000001",
+            json!({"name": "api-6443", "protocol": "TCP", "protocol_port": 6443, "default_pool_id": pool, "loadbalancers": behind}),
+        ),
+        (
+            Kind::Pool,
+            pool,
+            json!({"name": "api-6443", "protocol": "TCP", "loadbalancer_id": balancer, "loadbalancers": behind}),
+        ),
+        (
+            Kind::Listener,
+            "115e0000-0000-4000-8000-000000000002",
+            json!({"name": "api-9345", "protocol": "TCP", "protocol_port": 9345, "default_pool_id": second, "loadbalancers": behind}),
+        ),
+        (
+            Kind::Pool,
+            second,
+            json!({"name": "api-9345", "protocol": "TCP", "loadbalancer_id": balancer, "loadbalancers": behind}),
         ),
         (Kind::Keypair, "key", json!({"name": "key", "fingerprint": "x"})),
         (

@@ -59,6 +59,23 @@ pub(super) fn thing(store: &Store, it: &Thing, project: &str, now: Timestamp, as
             dated(it, &mut body, owner);
         }
         Kind::Subnet | Kind::SecurityGroup => dated(it, &mut body, owner),
+        Kind::Member => {
+            let status = match phase {
+                Phase::Building => "PENDING_CREATE",
+                Phase::Failed => "ERROR",
+                Phase::Deleting | Phase::Gone => "PENDING_DELETE",
+                Phase::Ready => "ACTIVE",
+            };
+            body.insert("provisioning_status".into(), json!(status));
+            body.insert("created_at".into(), json!(time(it.born, Kind::Volume)));
+            body.insert("project_id".into(), json!(owner));
+            body.remove("pool_id");
+        }
+        Kind::Balancer | Kind::Listener | Kind::Pool => {
+            body.insert("project_id".into(), json!(owner));
+            body.insert("provisioning_status".into(), json!("ACTIVE"));
+            body.insert("created_at".into(), json!(time(it.born, Kind::Volume)));
+        }
         Kind::Image | Kind::Flavor | Kind::ServerGroup | Kind::Keypair => {}
     }
     Value::Object(body)
@@ -138,6 +155,9 @@ fn fits(kind: Kind, shown: &Value, query: &[(String, String)]) -> Result<bool, S
             "not-tags" => !wanted.iter().all(|tag| tags.contains(tag)),
             "not-tags-any" => !wanted.iter().any(|tag| tags.contains(tag)),
             "tag" if kind == Kind::Image => tags.contains(&value.as_str()),
+            "loadbalancer_id" => {
+                shown["loadbalancers"].as_array().into_iter().flatten().any(|it| it["id"] == value.as_str())
+            }
             // Nova's names are patterns: here only those that begin and end are known.
             "name" if kind == Kind::Server => {
                 let plain = value.trim_start_matches('^').trim_end_matches('$').replace('\\', "");
@@ -179,7 +199,11 @@ pub(super) fn list(
         limit = limit.min(25);
     }
     let mut items = Vec::new();
-    for it in store.of_kind(kind) {
+    let pool = if kind == Kind::Member { super::balancers::pool_in(call.request) } else { String::new() };
+    if kind == Kind::Member && store.seen(project, Kind::Pool, &pool, now).is_none() {
+        return Err(Refused::not_found(Kind::Pool, &pool));
+    }
+    for it in store.of_kind(kind).filter(|it| kind != Kind::Member || it.text("pool_id") == pool) {
         let visible = it.project.as_deref().is_none_or(|of| of == project) && it.listed_from <= now;
         let ended = it.end.as_ref().is_some_and(|end| end.ghost_until <= now);
         if !visible || ended {

@@ -83,6 +83,10 @@ impl Thing {
                 let tags = tags.into_iter().flatten().filter_map(Value::as_str);
                 Some(pairs(tags.chain(self.text("description").split_whitespace())))
             }
+            Kind::Member => {
+                let tags = self.body.get("tags").and_then(Value::as_array);
+                Some(pairs(tags.into_iter().flatten().filter_map(Value::as_str)))
+            }
             _ => None,
         }
     }
@@ -97,6 +101,13 @@ impl Thing {
                     metadata.extend(set.iter().map(|(key, value)| (key.clone(), json!(value))));
                 }
             }
+            Kind::Member => {
+                let stays = |tag: &String| tag.split_once('=').is_none_or(|(key, _)| !leaves(key));
+                let tags = self.body.get("tags").and_then(Value::as_array).into_iter().flatten();
+                let kept = tags.filter_map(Value::as_str).map(str::to_owned).filter(stays);
+                let all: Vec<String> = kept.chain(set.iter().map(|(key, value)| format!("{key}={value}"))).collect();
+                self.body.insert("tags".into(), json!(all));
+            }
             _ => {
                 let stays = |word: &&str| word.split_once('=').is_none_or(|(key, _)| !leaves(key));
                 let mut words: Vec<String> =
@@ -110,6 +121,10 @@ impl Thing {
         match self.kind {
             Kind::Trunk => Some(self.text("port_id").to_owned()),
             Kind::FloatingIp => Some(self.text("floating_ip_address").to_owned()),
+            Kind::Member => {
+                let port = self.body.get("protocol_port").and_then(Value::as_i64).unwrap_or_default();
+                Some(format!("{}/{}:{port}", self.text("pool_id"), self.text("address")))
+            }
             _ => None,
         }
     }

@@ -6,7 +6,6 @@ use super::timing::Timing;
 use crate::identity::{MarkSeen, Then};
 use crate::ledger::{Id, Record};
 use crate::names::reason;
-use jiff::Timestamp;
 use std::time::Duration;
 
 /// The next step for a wanted piece.
@@ -93,6 +92,18 @@ fn alive(things: &[Sighting]) -> Option<&Sighting> {
     things.iter().find(|t| t.phase != Phase::Deleting)
 }
 
+/// What an open intent may call its own among what carries no mark.
+enum Inferred<'s> {
+    /// Nothing fits.
+    Nothing,
+    /// Exactly this one.
+    Own(&'s Sighting),
+    /// One fits, but there may be another that is not shown yet.
+    Early,
+    /// More than one fits: nobody knows which.
+    Several(Vec<Id>),
+}
+
 impl Table<'_> {
     /// What the mark says of adoption; it outlives every ledger.
     fn adopted(&self, thing: &Sighting) -> Option<Then> {
@@ -102,19 +113,28 @@ impl Table<'_> {
         }
     }
 
-    /// The unmarked thing that an open intent may call its own: equal attributes, born after the intent's listing and
+    /// The unmarked things that an open intent may call its own: equal attributes, born after the intent's listing and
     /// before the start window and the call were over.
-    fn inferred<'s>(&self, listed: Timestamp, params: &str, sight: &'s Sight) -> Option<&'s Sighting> {
+    fn inferred<'s>(&self, record: Option<&Record>, sight: &'s Sight) -> Inferred<'s> {
+        let Some(Record::Intended { params, listed, .. }) = record else { return Inferred::Nothing };
         if self.kind.markable == Markable::AtCreate {
-            return None;
+            return Inferred::Nothing;
         }
         // dates of the cloud come in whole seconds: one second either way
-        let (from, until) = (listed - SECOND, listed + self.timing.window + self.timing.call + SECOND);
+        let (from, until) = (*listed - SECOND, *listed + self.timing.window + self.timing.call + SECOND);
         let fits = |t: &&Sighting| {
-            let fits = t.params.as_deref() == Some(params) && t.born.is_some_and(|born| from <= born && born <= until);
+            let fits = t.params.as_ref() == Some(params) && t.born.is_some_and(|born| from <= born && born <= until);
             fits || !self.rules.apply(Rule::InferenceBounds)
         };
-        sight.unmarked.iter().find(fits)
+        let fit: Vec<&Sighting> = sight.unmarked.iter().filter(fits).collect();
+        let complete = self.kind.unique_key || sight.trusted || !self.rules.apply(Rule::InferOnlyOne);
+        match fit[..] {
+            [] => Inferred::Nothing,
+            [own] if complete => Inferred::Own(own),
+            [first, ..] if !self.rules.on(Rule::InferOnlyOne) => Inferred::Own(first),
+            _ if !complete => Inferred::Early,
+            _ => Inferred::Several(fit.iter().map(|t| t.id.clone()).collect()),
+        }
     }
 
     /// What a wanted piece needs.
@@ -145,11 +165,18 @@ impl Table<'_> {
             self.rules.apply(Rule::UpConflict);
             return no(reason::OWNERSHIP_CONFLICT, format!("{} {} belongs to another owner", other.kind, other.id));
         }
-        if let Some(Record::Intended { params, listed, .. }) = record
-            && let Some(own) = self.inferred(*listed, params, sight)
-        {
-            self.rules.apply(Rule::UpInfer);
-            return Up::NoteUnmarked(own.id.clone());
+        match self.inferred(record, sight) {
+            Inferred::Nothing => {}
+            Inferred::Own(own) => {
+                self.rules.apply(Rule::UpInfer);
+                return Up::NoteUnmarked(own.id.clone());
+            }
+            Inferred::Early => return Up::Wait("another one like it may still show up"),
+            Inferred::Several(ids) => {
+                let message =
+                    format!("one of {} was made here, nobody can say which: delete all but one", ids.join(", "));
+                return no(reason::EXISTS_UNOWNED, message);
+            }
         }
         if let Some(unmarked) = sight.unmarked.first()
             && (self.kind.unique_key || adopt.is_some())
@@ -310,9 +337,7 @@ impl Table<'_> {
         if !sight.ours.is_empty() {
             return Down::Wait("it is being deleted");
         }
-        if let Some(Record::Intended { params, listed, .. }) = record
-            && let Some(own) = self.inferred(*listed, params, sight)
-        {
+        if let Inferred::Own(own) = self.inferred(record, sight) {
             self.rules.apply(Rule::DownInfer);
             return Down::NoteUnmarked(own.id.clone());
         }

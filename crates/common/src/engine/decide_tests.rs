@@ -2,6 +2,7 @@
 use super::*;
 use crate::engine::estate::hash_params;
 use crate::identity::{Mark, OwnerId, Place};
+use jiff::Timestamp;
 use serde_json::json;
 
 const LISTED: Timestamp = Timestamp::UNIX_EPOCH;

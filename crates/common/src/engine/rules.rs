@@ -86,6 +86,8 @@ rules! {
     MarkCheckBeforeDelete,
     /// An unmarked thing is ours by inference only within the dates of the intent, with equal attributes.
     InferenceBounds,
+    /// Nothing is inferred while another thing that fits may still show up, nor between two that fit.
+    InferOnlyOne,
     /// What the mark says of adoption outlives the ledger.
     AdoptedMarkOnRebuild,
     // --- the way up ---

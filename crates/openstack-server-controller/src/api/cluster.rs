@@ -23,6 +23,7 @@ use serde_json::Value;
     derive = "PartialEq",
     derive = "Default",
     doc = "An OpenStackCluster names the network that a cluster lives in, and can have a bastion.",
+    label("cluster.x-k8s.io/v1beta1", "v1beta2"),
     label("cluster.x-k8s.io/v1beta2", "v1beta2"),
     label("cluster.x-k8s.io/provider", "infrastructure-openstack"),
     label("clusterctl.cluster.x-k8s.io", ""),
@@ -90,9 +91,10 @@ pub struct OpenStackClusterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("!has(oldSelf.host) || size(oldSelf.host) == 0 || self == oldSelf").message("controlPlaneEndpoint is immutable once it is set"))]
     pub control_plane_endpoint: Option<ApiEndpoint>,
-    /// The API server of the cluster. A managed load balancer is refused.
+    /// The API server of the cluster. A managed load balancer is refused unless the status already names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_server: Option<Opaque>,
+    #[x_kube(validation = Rule::new("!has(self.port) || (self.port >= 0 && self.port <= 65535)").message("port is between 0 and 65535"))]
+    pub api_server: Option<ApiServerSpec>,
     /// The router of the cluster; left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterParam>,
@@ -116,10 +118,53 @@ pub struct OpenStackClusterSpec {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub control_plane_availability_zones: Vec<String>,
 }
-/// Something that is only looked at to be refused.
+/// Something of which only little is read.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(transparent)]
 pub struct Opaque(pub Value);
+impl Opaque {
+    /// What of it is read here; none if it does not fit.
+    pub fn read<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_value(self.0.clone()).ok()
+    }
+}
+/// The API server of a cluster. Fields that are not read here are kept.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct ApiServerSpec {
+    /// The port that it answers on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
+    /// Its load balancer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_load_balancer: Option<Opaque>,
+    /// Its load balancer, in older words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_balancer: Option<Opaque>,
+}
+/// What is read of a load balancer.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BalancerSpec {
+    /// False: there is none.
+    pub enabled: Option<bool>,
+    /// Ports that it answers on beside that of the API server.
+    pub additional_ports: Vec<i64>,
+}
+impl ApiServerSpec {
+    fn balancer(&self) -> Option<BalancerSpec> {
+        self.managed_load_balancer.as_ref().or(self.load_balancer.as_ref()).map(|it| it.read().unwrap_or_default())
+    }
+    /// Is a load balancer to be made?
+    pub fn wants_balancer(&self) -> bool {
+        self.balancer().is_some_and(|it| it.enabled != Some(false))
+    }
+    /// Ports that the load balancer answers on beside that of the API server.
+    pub fn additional_ports(&self) -> Vec<i64> {
+        self.balancer().map(|it| it.additional_ports).unwrap_or_default()
+    }
+}
 impl schemars::JsonSchema for Opaque {
     fn inline_schema() -> bool {
         true
@@ -177,6 +222,9 @@ pub struct OpenStackClusterStatus {
     /// What Cluster API waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<Initialization>,
+    /// The same, in the words of the older contract.
+    #[serde(default)]
+    pub ready: bool,
     /// The network that the cluster lives in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkStatus>,
@@ -186,6 +234,9 @@ pub struct OpenStackClusterStatus {
     /// The bastion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bastion: Option<BastionStatus>,
+    /// Load balancer of the API server, if somebody made one: machines of the control plane become members of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_server_load_balancer: Option<LoadBalancerStatus>,
     /// Security group of the bastion, if somebody made one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bastion_security_group: Option<SecurityGroupStatus>,
@@ -241,6 +292,23 @@ pub struct SecurityGroupStatus {
     /// Id in the cloud.
     #[serde(default)]
     pub id: String,
+}
+/// A load balancer.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadBalancerStatus {
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// Id in the cloud.
+    #[serde(default)]
+    pub id: String,
+    /// Its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<String>,
+    /// Its address in the network of the cluster.
+    #[serde(default, rename = "internalIP", skip_serializing_if = "Option::is_none")]
+    pub internal_ip: Option<String>,
 }
 /// The bastion.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]

@@ -6,11 +6,13 @@ pub mod cluster;
 pub mod machine;
 pub mod params;
 pub mod server;
+pub mod template;
 
 pub use cluster::*;
 pub use machine::*;
 pub use params::*;
 pub use server::*;
+pub use template::*;
 
 /// The API group of all kinds here.
 pub const GROUP: &str = "infrastructure.cluster.x-k8s.io";

@@ -3,7 +3,7 @@ pub mod controller;
 pub mod estate;
 pub mod reconcile;
 
-use crate::api::{OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
+use crate::api::{ApiServerSpec, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
 use crate::derive::{differing, spec_hash};
 use crate::servers::{is_owned, was_ready};
 use kube::ResourceExt;
@@ -67,17 +67,23 @@ pub fn decide(wanted: Option<&OpenStackServerSpec>, found: Option<&OpenStackServ
     Step::Wait(if why.is_empty() { "the server is being made".into() } else { why.to_owned() })
 }
 
+/// What somebody else has made already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Made {
+    /// Security groups.
+    pub security_groups: bool,
+    /// The load balancer of the API server.
+    pub balancer: bool,
+}
 /// Why a cluster cannot be served: networks, routers and load balancers are not made here.
-pub fn unsupported(spec: &OpenStackClusterSpec, has_security_groups: bool) -> Option<String> {
-    let balancer =
-        spec.api_server.as_ref().and_then(|it| it.0.get("managedLoadBalancer").or_else(|| it.0.get("loadBalancer")));
-    let enabled = |it: &serde_json::Value| it.get("enabled").and_then(serde_json::Value::as_bool) != Some(false);
+pub fn unsupported(spec: &OpenStackClusterSpec, made: Made) -> Option<String> {
+    let balancer = spec.api_server.as_ref().is_some_and(ApiServerSpec::wants_balancer);
     let refused = [
         (!spec.managed_subnets.is_empty(), "managedSubnets"),
         (spec.managed_network.is_some(), "managedNetwork"),
         (spec.managed_router.is_some(), "managedRouter"),
-        (balancer.is_some_and(enabled), "apiServer.managedLoadBalancer"),
-        (spec.managed_security_groups.is_some() && !has_security_groups, "managedSecurityGroups"),
+        (balancer && !made.balancer, "apiServer.managedLoadBalancer"),
+        (spec.managed_security_groups.is_some() && !made.security_groups, "managedSecurityGroups"),
     ];
     let named: Vec<&str> = refused.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect();
     if !named.is_empty() {
@@ -152,7 +158,7 @@ mod tests {
             let mut whole = json!({"identityRef": {"name": "n", "cloudName": "c"}, "network": {"id": "n"}});
             whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
             let spec: OpenStackClusterSpec = serde_json::from_value(whole).unwrap();
-            unsupported(&spec, false).unwrap_or_default()
+            unsupported(&spec, Made::default()).unwrap_or_default()
         };
         assert_eq!(said(json!({})), "");
         for field in ["managedNetwork", "managedRouter", "managedSecurityGroups"] {

@@ -1,6 +1,6 @@
 //! One visit of one cluster, as a table of contents: the network is found, the cluster is ready, then comes the bastion.
 use super::estate::{BastionEstate, Wish as Address, slot};
-use super::{CONTROLLER, KIND, SPEC_HASH, Step, decide, unsupported};
+use super::{CONTROLLER, KIND, Made, SPEC_HASH, Step, decide, unsupported};
 use crate::api::{
     BastionStatus, GROUP, NetworkParam, NetworkStatus, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer,
     OpenStackServerSpec, SubnetStatus,
@@ -8,7 +8,8 @@ use crate::api::{
 use crate::cloud::{Cloud, Found, Item, Kind, Lookup, Query};
 use crate::derive::{Defaults, server_spec, spec_hash};
 use crate::inputs::{Inputs, Missing};
-use crate::names::{BASTION_READY, CAPO, reason};
+use crate::names::{BASTION_READY, CAPO, MANAGER, PEERS, reason};
+use crate::parents::{adopts, cluster_name, management_port, missing, request_adoption, serves, waiting};
 use crate::resolve::{Resolver, Unresolved, neutron_query, reason_of};
 use crate::servers::{Parent, Servers, server};
 use crate::session::{Session, Sessions};
@@ -20,14 +21,14 @@ use common::engine::estate::{Fault, Freshness};
 use common::engine::owner::{OwnerApi, OwnerView};
 use common::engine::report::{Note, Progress, Report};
 use common::names::{self, reason as shared};
+use common::peer::Guard;
 use common::status::{Wish, Written, write};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-/// How often to look at a server that is being made or removed.
-const LOOK: Duration = Duration::from_secs(5);
+/// Who else may serve clusters.
+pub const GUARD: Guard = Guard { peers: PEERS, companion: false, managed_by: Some(MANAGER) };
 
 /// One version of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +112,7 @@ impl Reconciler {
             fields.extend(networks.external.as_ref().map(|it| ("externalNetwork".to_owned(), json!(it))));
             // Set once and never lowered: Cluster API reads it as "was there once".
             fields.insert("initialization".into(), json!({"provisioned": true}));
+            fields.insert("ready".into(), json!(true));
         }
         let mut own = Vec::new();
         if let Some(bastion) = bastion {
@@ -149,8 +151,11 @@ impl Reconciler {
     ) -> Result<(Networks, Option<Bastion>, Report), Progress> {
         let Subject { view, spec, status } = subject;
         let known: OpenStackClusterStatus = serde_json::from_value(status.clone()).unwrap_or_default();
-        let groups = known.bastion_security_group.is_some();
-        if let Some(message) = unsupported(spec, groups).filter(|_| !view.deleting) {
+        let made = Made {
+            security_groups: known.bastion_security_group.is_some(),
+            balancer: known.api_server_load_balancer.is_some(),
+        };
+        if let Some(message) = unsupported(spec, made).filter(|_| !view.deleting) {
             return Err(Progress::Blocked { reason: reason::NOT_SUPPORTED, message });
         }
         let session = self.session(view, spec).await?;
@@ -161,8 +166,9 @@ impl Reconciler {
         let found = self.servers.get(&view.namespace, &name).await.map_err(missing)?;
         let step = decide(wanted.as_ref(), found.as_ref(), &view.uid);
         let mut notes = Vec::new();
-        // While paused nothing is made or removed; the floating IP is only looked at by the engine.
-        if paused.is_none() {
+        let scope = session.cloud().identity().await.map_err(Progress::Failed)?.scope();
+        // While paused, and where the engine may not act, nothing is made or removed.
+        if paused.is_none() && serves(view, CONTROLLER, &self.engine.place_of(view), &GUARD, Some(&scope)) {
             self.carry_out(subject, &step, wanted.as_ref(), found.as_ref(), &mut notes).await?;
         }
         // On the way out the server goes first, and with it everything that holds on to the address.
@@ -286,7 +292,7 @@ impl Reconciler {
         found: Option<&OpenStackServer>,
         notes: &mut Vec<Note>,
     ) -> Result<(), Progress> {
-        let adopts = self.adopts(view);
+        let adopts = adopts(view, self.adopt_all);
         match (step, wanted, found) {
             (Step::Create, Some(spec), _) => {
                 let api_version = format!("{GROUP}/v1beta2");
@@ -309,18 +315,14 @@ impl Reconciler {
                 let patch = json!({"spec": {"identityRef": wanted.identity_ref}});
                 self.servers.patch(found, &patch).await.map_err(missing)?;
             }
-            // A server that the Go provider still holds is asked for, once.
-            (_, Some(_), Some(found)) if adopts && held_by_peer(found) => {
-                let patch = json!({"metadata": {"annotations": {names::ADOPT_FROM: CAPO}}});
-                self.servers.patch(found, &patch).await.map_err(missing)?;
+            (_, Some(_), Some(found)) if adopts => {
+                if let Some(patch) = request_adoption(found) {
+                    self.servers.patch(found, &patch).await.map_err(missing)?;
+                }
             }
             _ => {}
         }
         Ok(())
-    }
-    fn adopts(&self, view: &OwnerView) -> bool {
-        let says = |key: &str| view.annotations.get(key).is_some_and(|it| it == CAPO);
-        self.adopt_all || says(names::ADOPT_FROM) || says(names::ADOPTED_FROM)
     }
 
     /// Which floating IP is wanted. It is kept while the server is replaced.
@@ -335,7 +337,7 @@ impl Reconciler {
     ) -> Result<Address, Progress> {
         let Some(external) = networks.external.as_ref().filter(|_| wanted) else { return Ok(Address::None) };
         let pinned = spec.bastion.as_ref().and_then(|it| it.floating_ip.clone());
-        let adopts = self.adopts(view);
+        let adopts = adopts(view, self.adopt_all);
         if pinned.is_none() && !adopts {
             return Ok(Address::Make { network: external.id.clone(), address: None, adopt: None });
         }
@@ -388,36 +390,10 @@ async fn find_network(cloud: &dyn Cloud, network: &NetworkParam) -> Result<Found
         many => Err(Unresolved::Failed(format!("{many} networks match {asked}: it must be one"))),
     }
 }
-fn missing(missing: Missing) -> Progress {
-    match missing {
-        Missing::Unusable(message) => Progress::Blocked { reason: reason::INVALID_SPEC, message },
-        Missing::Pending(why) | Missing::Unavailable(why) => Progress::Failed(Fault::Transient(why)),
-    }
-}
-fn waiting(message: String) -> Progress {
-    Progress::Waiting { reason: shared::PROGRESSING, message, again: LOOK }
-}
-fn held_by_peer(server: &OpenStackServer) -> bool {
-    let finalizers = server.metadata.finalizers.iter().flatten();
-    let asked = server.metadata.annotations.iter().flatten().any(|(key, _)| key == names::ADOPT_FROM);
-    !asked && finalizers.into_iter().any(|it| it == crate::names::CAPO_SERVER_FINALIZER)
-}
-/// The Cluster that an object belongs to; itself, if it names none.
-pub fn cluster_name(view: &OwnerView) -> String {
-    view.labels.get(names::CLUSTER_NAME).cloned().unwrap_or_else(|| view.name.clone())
-}
 /// What the server of the bastion is called.
 pub fn server_name(view: &OwnerView) -> String {
     format!("{}-bastion", cluster_name(view))
 }
-/// The port of the server in the network of the cluster.
-fn management_port(server: &OpenStackServer, network: &str) -> Option<String> {
-    let status = server.status.as_ref()?;
-    let ports = &status.resolved.as_ref()?.ports;
-    let index = ports.iter().position(|port| port.network_id == network).unwrap_or(0);
-    status.resources.as_ref()?.ports.get(index).map(|it| it.id.clone())
-}
-
 fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>, progress: &Progress) -> Bastion {
     let not = |message: String| Bastion {
         status: Tri::False,

@@ -51,15 +51,18 @@ pub enum Service {
     Image,
     /// Cinder.
     BlockStorage,
+    /// Octavia.
+    LoadBalancer,
 }
 impl Service {
-    const COUNT: usize = 4;
+    const COUNT: usize = 5;
     fn index(self) -> usize {
         match self {
             Service::Compute => 0,
             Service::Network => 1,
             Service::Image => 2,
             Service::BlockStorage => 3,
+            Service::LoadBalancer => 4,
         }
     }
     /// Its type in the catalog, the first of [`Service::types`].
@@ -72,6 +75,7 @@ impl Service {
             Service::Network => &["network"],
             Service::Image => &["image"],
             Service::BlockStorage => &["block-storage", "volumev3", "volume", "block-store"],
+            Service::LoadBalancer => &["load-balancer"],
         }
     }
     /// Catalogs write some endpoints without their version.
@@ -79,7 +83,7 @@ impl Service {
         let url = url.trim_end_matches('/');
         let missing = |version: &str| !url.ends_with(version);
         match self {
-            Service::Network if missing("/v2.0") => format!("{url}/v2.0"),
+            Service::Network | Service::LoadBalancer if missing("/v2.0") => format!("{url}/v2.0"),
             Service::Image if missing("/v2") => format!("{url}/v2"),
             _ => url.to_owned(),
         }
@@ -288,6 +292,12 @@ impl Connection {
             None => token.endpoints(Service::Compute).next().map(|it| it.region().to_owned()).unwrap_or_default(),
         };
         Ok(token)
+    }
+
+    /// Does the cloud have this service for us?
+    pub async fn offers(&self, service: Service) -> Result<bool, Fault> {
+        let token = self.token().await?;
+        Ok(self.endpoint(&token, service).is_ok())
     }
 
     /// Where a service answers.

@@ -67,7 +67,7 @@ struct Said {
     word: String,
     text: String,
 }
-/// Reads the shapes of Keystone, Nova, Neutron, Cinder and Glance.
+/// Reads the shapes of Keystone, Nova, Neutron, Cinder, Glance and Octavia.
 fn said(response: &Response) -> Option<Said> {
     let body: Value = serde_json::from_slice(response.body()).ok()?;
     let object = body.as_object()?;
@@ -75,6 +75,13 @@ fn said(response: &Response) -> Option<Said> {
     if let Some(neutron) = object.get("NeutronError") {
         let word = neutron.get("type").and_then(text).unwrap_or_else(|| "NeutronError".to_owned());
         let message = neutron.get("message").and_then(text).or_else(|| text(neutron)).unwrap_or_default();
+        return Some(Said { word, text: message });
+    }
+    // Octavia: `{"faultcode", "faultstring", "debuginfo"}`; what was not found is told by the status alone.
+    if let (Some(message), Some(word)) =
+        (object.get("faultstring").and_then(text), object.get("faultcode").and_then(text))
+    {
+        let word = if response.status() == StatusCode::NOT_FOUND { "NotFound".to_owned() } else { word };
         return Some(Said { word, text: message });
     }
     // Glance: `{"message", "code", "title"}` at the top.
@@ -94,6 +101,7 @@ fn is_quota(said: &Said) -> bool {
     said.word == "OverQuota"
         || said.text.to_lowercase().contains("quota exceeded")
         || said.text.contains("exceeds allowed")
+        || said.text.contains("Quota has been met")
 }
 fn terminal(reason: &'static str, message: String) -> Complaint {
     Complaint::Nothing(Fault::Terminal { reason, message })
@@ -191,6 +199,12 @@ mod tests {
                 404,
                 r#"{"NeutronError": {"type": "HTTPNotFound", "message": "The resource could not be found.", "detail": ""}}"#,
                 "not found",
+            ),
+            (404, r#"{"faultcode": "Client", "faultstring": "Member x not found.", "debuginfo": null}"#, "not found"),
+            (
+                409,
+                r#"{"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated.", "debuginfo": null}"#,
+                "conflict",
             ),
             (404, "<html><body>404 Not Found</body></html>", "perhaps"),
             (404, r#"{"message": "no route"}"#, "perhaps"),

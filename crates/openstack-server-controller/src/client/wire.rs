@@ -1,6 +1,6 @@
 //! OpenStack's JSON, read strictly where a misreading could cost somebody a thing, and passing over what is new.
 use super::reply::Unreadable;
-use crate::cloud::{Address, FloatingIp, Found, Item, Kind, Pairs, Port, Server, Trunk, Volume};
+use crate::cloud::{Address, FloatingIp, Found, Item, Kind, Member, Pairs, Port, Server, Trunk, Volume};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -117,6 +117,18 @@ struct WireFloatingIp {
     created_at: Option<String>,
 }
 #[derive(Deserialize)]
+struct WireMember {
+    #[serde(default)]
+    name: String,
+    address: String,
+    protocol_port: i64,
+    provisioning_status: String,
+    // Without it a marked member would pass for an unmarked one.
+    tags: Vec<String>,
+    #[serde(default)]
+    created_at: Option<String>,
+}
+#[derive(Deserialize)]
 struct WireFound {
     id: String,
     #[serde(default)]
@@ -140,8 +152,8 @@ fn read<T: DeserializeOwned>(kind: &str, value: Value) -> Result<T, Unreadable> 
     serde_json::from_value(value).map_err(|e| Unreadable(format!("a {kind} that cannot be read: {e}")))
 }
 
-/// One thing.
-pub fn item(kind: Kind, value: Value) -> Result<Item, Unreadable> {
+/// One thing. `id` is how we call it, where that is more than the cloud's own word.
+pub fn item(kind: Kind, id: &str, value: Value) -> Result<Item, Unreadable> {
     Ok(match kind {
         Kind::Server => {
             let wire: WireServer = read("server", value)?;
@@ -210,6 +222,19 @@ pub fn item(kind: Kind, value: Value) -> Result<Item, Unreadable> {
                 created: time(wire.created_at.as_deref()),
             })
         }
+        Kind::Member => {
+            let wire: WireMember = read("member", value)?;
+            Item::Member(Member {
+                pool: id.split('/').next().unwrap_or_default().to_owned(),
+                id: id.to_owned(),
+                name: wire.name,
+                address: wire.address,
+                port: wire.protocol_port,
+                status: wire.provisioning_status,
+                tags: wire.tags.into_iter().collect(),
+                created: time(wire.created_at.as_deref()),
+            })
+        }
     })
 }
 
@@ -240,16 +265,18 @@ mod tests {
             "addresses": {"net": [{"addr": "10.0.0.3", "version": 4, "OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": "x"}]},
             "os-extended-volumes:volumes_attached": [{"id": "v", "delete_on_termination": true}], "flavor": {"vcpus": 1},
         });
-        let Item::Server(server) = item(Kind::Server, shown).unwrap() else { panic!() };
+        let Item::Server(server) = item(Kind::Server, "", shown).unwrap() else { panic!() };
         assert_eq!(server.fault.as_deref(), Some("No valid host was found."));
         assert_eq!(server.volumes, ["v"]);
         assert_eq!(server.addresses["net"][0].origin, "fixed");
     }
     #[test]
     fn what_is_shown_without_its_carrier_is_not_taken_for_unmarked() {
-        assert!(item(Kind::Server, json!({"id": "s", "name": "n", "status": "ACTIVE"})).is_err());
-        assert!(item(Kind::Volume, json!({"id": "v", "status": "available", "size": 1})).is_err());
-        assert!(item(Kind::Port, json!({"id": "p", "network_id": "n"})).is_err());
-        assert!(item(Kind::Trunk, json!({"id": "t", "port_id": "p"})).is_err());
+        assert!(item(Kind::Server, "", json!({"id": "s", "name": "n", "status": "ACTIVE"})).is_err());
+        assert!(item(Kind::Volume, "", json!({"id": "v", "status": "available", "size": 1})).is_err());
+        assert!(item(Kind::Port, "", json!({"id": "p", "network_id": "n"})).is_err());
+        assert!(item(Kind::Trunk, "", json!({"id": "t", "port_id": "p"})).is_err());
+        let member = json!({"id": "m", "address": "10.0.0.5", "protocol_port": 6443, "provisioning_status": "ACTIVE"});
+        assert!(item(Kind::Member, "pool/m", member).is_err());
     }
 }

@@ -1,7 +1,18 @@
-//! The OpenStack controller on the emulated OpenStack: production client, production visit, over the simulator's wire.
+//! The OpenStack controller on the emulated OpenStack: production client, production visits, over the simulator's wire.
+mod bastion;
 mod cloud;
-mod controller;
-mod spec;
+mod machine;
+mod objects;
+mod server;
+mod server_spec;
+mod subject;
 
-pub use cloud::EmulatedOpenStack;
-pub use controller::OpenStack;
+use common::testing::Subject;
+use std::sync::Arc;
+use subject::OpenStack;
+
+/// Servers, bastions and machines.
+pub fn subjects() -> Vec<Arc<dyn Subject>> {
+    let parts: [&'static dyn subject::Part; 3] = [&server::Servers, &bastion::Bastions, &machine::Machines];
+    parts.into_iter().map(|part| -> Arc<dyn Subject> { Arc::new(OpenStack::of(part)) }).collect()
+}

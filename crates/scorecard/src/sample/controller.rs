@@ -1,41 +1,29 @@
 //! The sample controller as a subject: its own visit, its own client, the runtime's gate and trigger.
-use super::cloud::{ACCOUNTS, EmulatedSample};
+use super::cloud::{ACCOUNTS, SampleWords};
 use super::spec;
+use crate::emulated::{Emulated, emulated};
+use crate::process::{Process, Visitor};
 use async_trait::async_trait;
-use common::backoff;
-use common::clock::Boot;
 use common::engine::owner::OwnerApi;
-use common::engine::report::{Progress, Report};
+use common::engine::report::Report;
 use common::engine::{Engine, Settings, Timing};
 use common::identity::{Mark, Slot};
 use common::ledger::Id;
-use common::names;
 use common::operator::Found;
 use common::peer::Guard;
-use common::runtime::gate::{Gate, GatedApi};
-use common::runtime::next::Next;
-use common::runtime::object::{Arrived, Version};
-use common::runtime::runner::DEAF;
-use common::runtime::trigger::Trigger;
-use common::testing::{
-    Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety, Visit,
-};
+use common::testing::{Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety};
 use sample_controller::api::SampleOwnerSpec;
 use sample_controller::client::{Client, Limits};
-use sample_controller::cloud::Cloud;
+use sample_controller::cloud::{Cloud, READABLE_TAG};
 use sample_controller::credentials::{Credentials, Token};
 use sample_controller::names::{CONTROLLER, KIND, readable};
 use sample_controller::plan::Plan;
 use sample_controller::reconcile::{Reconciler, Subject as Owned};
 use sample_controller::session::Account;
-use serde_json::{Map, Value, json};
-use std::any::Any;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-
-const RESYNC: Duration = Duration::from_mins(10);
-const STALE: Duration = Duration::from_secs(1);
 
 /// The sample controller.
 #[derive(Clone, Copy, Debug)]
@@ -50,24 +38,23 @@ impl Default for Sample {
     }
 }
 
-struct SampleProcess {
-    reconciler: Reconciler,
-    gate: Arc<Gate>,
-    api: GatedApi,
-    surroundings: Surroundings,
-    failures: Mutex<BTreeMap<String, u32>>,
-    /// Since when the cache is behind our own writes, by uid.
-    since: Mutex<BTreeMap<String, Boot>>,
+struct Visits(Reconciler);
+#[async_trait]
+impl Visitor for Visits {
+    async fn visit(&self, object: &Object, paused: Option<String>, api: &dyn OwnerApi) -> Report {
+        let spec = read(&object.spec);
+        let status = Value::Object(object.fields.clone());
+        let subject = Owned { view: &object.view, spec: &spec, status: Some(&status) };
+        self.0.visit(subject, paused, api).await.report
+    }
+    fn forget(&self, uid: &str) {
+        self.0.engine().forget(uid);
+    }
 }
 
 fn read(spec: &Value) -> SampleOwnerSpec {
     serde_json::from_value(spec.clone()).unwrap_or_default()
 }
-fn emulated(cloud: &dyn SimCloud) -> Option<&EmulatedSample> {
-    let any: &dyn Any = cloud;
-    any.downcast_ref()
-}
-
 impl Subject for Sample {
     fn name(&self) -> &'static str {
         "sample"
@@ -88,7 +75,7 @@ impl Subject for Sample {
         2
     }
     fn cloud(&self, seed: u64, lags: Lags) -> Box<dyn SimCloud> {
-        Box::new(EmulatedSample::new(seed, lags))
+        Box::new(Emulated::new(&SampleWords, seed, lags))
     }
     fn spec(&self, _name: &str, variety: Variety, chance: &mut Chance) -> Value {
         serde_json::to_value(spec::draw(variety, chance)).unwrap_or_default()
@@ -106,7 +93,12 @@ impl Subject for Sample {
         referred
     }
     fn twins(&self, name: &str, value: &Value, cloud: &dyn SimCloud) -> Vec<Twin> {
-        let ids = emulated(cloud).map(|c| c.slots(&readable("ns", name))).unwrap_or_default();
+        let ids = emulated(cloud)
+            .map(|c| {
+                let known_as = readable("ns", name);
+                c.slots(|t| t.tags.as_ref().is_some_and(|tags| tags.get(READABLE_TAG) == Some(&known_as)))
+            })
+            .unwrap_or_default();
         let pieces = Plan::of("ns", name, &read(value)).pieces(&ids);
         let draft = |want| match want {
             common::engine::estate::Want::Make { draft, .. } => draft,
@@ -147,15 +139,8 @@ impl Subject for Sample {
         });
         let credentials = Credentials::Fixed(Token::new(token));
         let account = Account::new(credentials, connect, clock.clone(), self.timing().poll);
-        let gate = Arc::new(Gate::new(names::ledger(CONTROLLER)));
-        Arc::new(SampleProcess {
-            reconciler: Reconciler::new(Arc::new(engine), Arc::new(account), clock),
-            api: gate.watching(Arc::clone(&surroundings.api)),
-            gate,
-            surroundings,
-            failures: Mutex::default(),
-            since: Mutex::default(),
-        })
+        let visits = Visits(Reconciler::new(Arc::new(engine), Arc::new(account), clock));
+        Process::start(CONTROLLER, visits, surroundings)
     }
     fn wanted(&self, value: &Value) -> Vec<String> {
         Plan::of("ns", "x", &read(value)).pieces(&BTreeMap::new()).iter().map(|p| p.slot.to_string()).collect()
@@ -165,7 +150,7 @@ impl Subject for Sample {
         spec.addresses.len() + spec.routes.len()
     }
     fn found(&self, cloud: &dyn SimCloud) -> Vec<Found> {
-        emulated(cloud).map(EmulatedSample::found).unwrap_or_default()
+        emulated(cloud).map(Emulated::found).unwrap_or_default()
     }
     fn plant_orphans(&self, cloud: &mut dyn SimCloud, now: Millis, mark: &Mark, count: u64) -> Vec<Id> {
         let mut ids = Vec::new();
@@ -189,87 +174,5 @@ impl Subject for Sample {
     }
     fn is_shared_list(&self, label: &str) -> bool {
         label.starts_with("GET ") && (label.contains("?limit=") || label.ends_with("/whoami"))
-    }
-}
-
-impl SampleProcess {
-    /// As the runner does: a watch that keeps our own writes from us for too long is started over.
-    fn behind(&self, uid: &str) {
-        let now = self.surroundings.clock.boot();
-        let mut known = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = known.entry(uid.to_owned()).or_insert(now);
-        if now.since(*since) > DEAF {
-            *since = now;
-            self.surroundings.sim.with(|s| s.relist(self.surroundings.process));
-        }
-    }
-    fn again(&self, uid: &str, report: &Report) -> Option<Duration> {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = Next::from(report);
-        if !matches!(next, Next::Retry(_)) {
-            failures.remove(uid);
-        }
-        match next {
-            Next::Done | Next::Stuck(_) => (report.progress != Progress::Gone).then_some(RESYNC),
-            Next::Again(after) | Next::RetryAfter(_, after) => Some(after),
-            Next::Retry(_) => {
-                let streak = failures.entry(uid.to_owned()).or_default();
-                *streak += 1;
-                Some(backoff::delay(*streak, self.surroundings.random.bits64()))
-            }
-        }
-    }
-}
-
-#[async_trait]
-impl Controller for SampleProcess {
-    async fn reconcile(&self, object: &Object) -> Visit {
-        if !self.heeds(object) {
-            self.behind(&object.view.uid);
-            let progress = Progress::Stale("the cache is behind".into());
-            let report = Report {
-                progress,
-                view: None,
-                standing: Vec::new(),
-                notes: Vec::new(),
-                kept: Vec::new(),
-                mirror: None,
-                ids: BTreeMap::new(),
-            };
-            return Visit { again: Some(STALE), report };
-        }
-        self.since.lock().unwrap_or_else(PoisonError::into_inner).remove(&object.view.uid);
-        let spec = read(&object.spec);
-        let status = Value::Object(object.fields.clone());
-        let subject = Owned { view: &object.view, spec: &spec, status: Some(&status) };
-        let paused = object.view.annotations.contains_key(names::PAUSED).then(|| "paused by its annotation".to_owned());
-        let api: &dyn OwnerApi = &self.api;
-        let report = self.reconciler.visit(subject, paused, api).await.report;
-        Visit { again: self.again(&object.view.uid, &report), report }
-    }
-    fn forget(&self, uid: &str) {
-        self.reconciler.engine().forget(uid);
-        self.gate.forget(uid);
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
-    }
-    fn heeds(&self, object: &Object) -> bool {
-        !self.gate.is_stale(&object.view.uid, Version::parse(&object.view.resource_version))
-    }
-    fn trigger(&self, object: &Object) -> u64 {
-        let view = &object.view;
-        let ledger = view.annotations.get(self.gate.annotation()).map(String::as_str);
-        let own = self.gate.is_own(&view.uid, ledger);
-        let failing = self.failures.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&view.uid);
-        let deleted = view.deleting.then_some("2027-01-15T08:00:00Z");
-        let mut metadata = Map::new();
-        metadata.insert("uid".into(), json!(view.uid));
-        metadata.insert("labels".into(), json!(view.labels));
-        metadata.insert("annotations".into(), json!(view.annotations));
-        metadata.insert("finalizers".into(), json!(view.finalizers));
-        metadata.insert("deletionTimestamp".into(), json!(deleted));
-        let arrived: Result<Arrived, _> = serde_json::from_value(json!({"metadata": metadata, "spec": object.spec}));
-        let trigger =
-            arrived.map_or_else(|_| Trigger::default(), |arrived| Trigger::of(&arrived, self.gate.annotation()));
-        if own || failing { trigger.rest } else { trigger.rest ^ trigger.ledger }
     }
 }

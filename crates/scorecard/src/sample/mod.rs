@@ -3,5 +3,4 @@ mod cloud;
 mod controller;
 mod spec;
 
-pub use cloud::EmulatedSample;
 pub use controller::Sample;

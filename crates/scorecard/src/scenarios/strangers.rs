@@ -10,7 +10,7 @@ use common::names;
 use common::testing::{Chance, Edit, Key, State, Truth, Twin, Variety, World};
 
 const MARKS: u64 = 4;
-const MOMENTS: u64 = 5;
+const MOMENTS: u64 = 6;
 
 /// How many histories S9 has.
 pub fn cases(_bench: &Bench, budget: u64) -> u64 {
@@ -35,16 +35,20 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
             world.spawn(0);
             world.run_for(chance.below(20_000));
         }
-        4 => {
+        4 | 5 => {
             world.spawn(0);
             planted.extend(between_intent_and_id(&mut world, bench, &key, &spec, &mut chance));
+            if moment == 5 {
+                // the id is lost with the process: two equal things are there, one of them ours
+                hands.act(&mut world, Act::CrashAll, &mut chance);
+            }
         }
         _ => {
             world.spawn(0);
             rest(&mut world, &mut hands, settle, &mut chance);
         }
     }
-    if moment != 4 {
+    if moment < 4 {
         for _ in 0..=chance.below(3) {
             planted.extend(plant(&world, bench, &key, &spec, marking, &|_| true, &mut chance));
         }

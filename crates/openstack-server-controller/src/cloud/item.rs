@@ -1,51 +1,9 @@
-//! OpenStack in our own words: what it can do, and plain structs. No HTTP in it.
-use async_trait::async_trait;
-use common::clock::Boot;
-use common::engine::estate::{Fault, Outcome};
-use common::identity::{MarkKeys, MarkSeen, Slot};
+//! Things as plain structs, and the marks they carry.
+use super::{KEYS, Kind, Pairs};
+use common::identity::MarkSeen;
 use common::ledger::Id;
 use jiff::Timestamp;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The keys of our marks: Nova allows neither a slash in metadata keys nor in tags.
-pub const KEYS: MarkKeys = MarkKeys::DASHED;
-
-/// The kinds of things that have owners.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// A port.
-    Port,
-    /// A volume.
-    Volume,
-    /// A trunk on a port.
-    Trunk,
-    /// A server.
-    Server,
-    /// A floating IP.
-    FloatingIp,
-}
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 5] = [Kind::Port, Kind::Volume, Kind::Trunk, Kind::Server, Kind::FloatingIp];
-    /// The first part of its slots.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Port => "port",
-            Kind::Volume => "volume",
-            Kind::Trunk => "trunk",
-            Kind::Server => "server",
-            Kind::FloatingIp => "fip",
-        }
-    }
-    /// The kind of a slot.
-    pub fn of(slot: &Slot) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == slot.kind())
-    }
-}
-
-/// Names to values: metadata, marks.
-pub type Pairs = BTreeMap<String, String>;
 
 /// A server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -156,6 +114,27 @@ pub struct FloatingIp {
     pub created: Option<Timestamp>,
 }
 
+/// A member of a pool of a load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    /// `<pool>/<member>`: its own id leads nowhere without that of its pool.
+    pub id: Id,
+    /// Name; not unique.
+    pub name: String,
+    /// Its pool.
+    pub pool: Id,
+    /// Where it leads; a pool has at most one member of an address and port.
+    pub address: String,
+    /// TCP port.
+    pub port: i64,
+    /// Octavia's word for how far it is.
+    pub status: String,
+    /// Tags.
+    pub tags: BTreeSet<String>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+}
+
 /// One thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
@@ -169,6 +148,8 @@ pub enum Item {
     Server(Server),
     /// A floating IP.
     FloatingIp(FloatingIp),
+    /// A member of a pool.
+    Member(Member),
 }
 impl Item {
     /// Its kind.
@@ -179,6 +160,7 @@ impl Item {
             Item::Trunk(_) => Kind::Trunk,
             Item::Server(_) => Kind::Server,
             Item::FloatingIp(_) => Kind::FloatingIp,
+            Item::Member(_) => Kind::Member,
         }
     }
     /// Its id.
@@ -189,6 +171,7 @@ impl Item {
             Item::Trunk(it) => &it.id,
             Item::Server(it) => &it.id,
             Item::FloatingIp(it) => &it.id,
+            Item::Member(it) => &it.id,
         }
     }
     /// What people call it.
@@ -199,6 +182,7 @@ impl Item {
             Item::Trunk(it) => &it.name,
             Item::Server(it) => &it.name,
             Item::FloatingIp(it) => &it.address,
+            Item::Member(it) => &it.name,
         }
     }
     /// When it was made.
@@ -209,6 +193,7 @@ impl Item {
             Item::Trunk(it) => it.created,
             Item::Server(it) => it.created,
             Item::FloatingIp(it) => it.created,
+            Item::Member(it) => it.created,
         }
     }
     /// The natural key it occupies: where a piece would stand.
@@ -219,9 +204,10 @@ impl Item {
             Item::Trunk(it) => trunk_key(&it.port),
             Item::Server(it) => server_key(&it.name),
             Item::FloatingIp(it) => format!("address {}", it.address),
+            Item::Member(it) => member_key(&it.pool, &it.address, it.port),
         }
     }
-    /// What it says of its owner: in metadata, or in words of its description.
+    /// What it says of its owner: in metadata, in words of its description, or in tags.
     pub fn mark(&self) -> MarkSeen {
         let pairs: Vec<(&str, &str)> = match self {
             Item::Server(it) => it.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect(),
@@ -229,6 +215,7 @@ impl Item {
             Item::Port(it) => words(&it.description).collect(),
             Item::Trunk(it) => words(&it.description).collect(),
             Item::FloatingIp(it) => words(&it.description).collect(),
+            Item::Member(it) => it.tags.iter().filter_map(|tag| tag.split_once('=')).collect(),
         };
         MarkSeen::from_tags(&KEYS, pairs)
     }
@@ -244,6 +231,11 @@ pub fn trunk_key(port: &str) -> String {
 /// Where a server of this name would stand.
 pub fn server_key(name: &str) -> String {
     format!("server {name}")
+}
+
+/// Where a member would stand.
+pub fn member_key(pool: &str, address: &str, port: i64) -> String {
+    format!("member {address}:{port} in {pool}")
 }
 
 /// The words of a mark in a description.
@@ -268,116 +260,11 @@ pub fn describe(description: &str, mark: &Pairs) -> String {
         .collect();
     format!("{own} {mark}").trim().to_owned()
 }
-/// All things of a kind.
-#[derive(Clone, Debug)]
-pub struct Inventory {
-    /// The cloud's own date in the reply to the first request.
-    pub date: Timestamp,
-    /// The things.
-    pub items: Vec<Item>,
-}
-/// Who the credentials are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Id of the project.
-    pub project: String,
-    /// Region.
-    pub region: String,
-    /// Name or id of the user.
-    pub user: String,
-    /// The cloud's own date.
-    pub date: Timestamp,
-}
-impl Identity {
-    /// What a ledger is written for.
-    pub fn scope(&self) -> String {
-        format!("{}/{}", self.project, self.region)
-    }
-}
-
-/// Something that a spec can name: network, subnet, security group, image, flavor, server group.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Its id.
-    pub id: Id,
-    /// Its name.
-    pub name: String,
-    /// Of a subnet: its network.
-    pub network: Option<Id>,
-    /// Of a subnet: its address range.
-    pub cidr: Option<String>,
-    /// Of an image: its state.
-    pub status: Option<String>,
-}
-/// What can be looked up by filters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup {
-    /// Networks.
-    Networks,
-    /// Subnets.
-    Subnets,
-    /// Security groups.
-    SecurityGroups,
-    /// Images.
-    Images,
-    /// Flavors; all, the cloud knows no filter by name.
-    Flavors,
-    /// Server groups; all, the cloud knows no filter by name.
-    ServerGroups,
-}
-/// What a create brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// Its id.
-    pub id: Id,
-    /// The whole thing, where the reply shows it as a read would.
-    pub item: Option<Item>,
-}
-/// Query parameters.
-pub type Query = Vec<(&'static str, String)>;
-
-/// What Neutron can do beyond the beginning.
-pub type Extensions = BTreeSet<String>;
-/// Things have tags.
-pub const TAGS: &str = "standard-attr-tag";
-/// Ports can be trunks.
-pub const TRUNKS: &str = "trunk";
-/// A port is trusted by an attribute of its own.
-pub const TRUSTED_PORTS: &str = "port-trusted-vif";
-
-/// One project of a cloud.
-#[async_trait]
-pub trait Cloud: Send + Sync {
-    /// Who we are. Asks once.
-    async fn identity(&self) -> Result<Identity, Fault>;
-    /// What Neutron can do. Asks once an hour.
-    async fn extensions(&self) -> Result<Extensions, Fault>;
-    /// The newest microversion of Nova that is used here: minor number of 2.x. Asks once.
-    async fn compute_version(&self) -> Result<u32, Fault>;
-    /// Everything of a kind in the project.
-    async fn list(&self, kind: Kind) -> Result<Inventory, Fault>;
-    /// One thing; none if the cloud says that there is none.
-    async fn get(&self, kind: Kind, id: &str) -> Result<Option<Item>, Fault>;
-    /// What fits a filter.
-    async fn find(&self, what: Lookup, query: Query) -> Result<Vec<Found>, Fault>;
-    /// One of them by id; none if the cloud says that there is none.
-    async fn one(&self, what: Lookup, id: &str) -> Result<Option<Found>, Fault>;
-    /// Creates, with a mark. Not sent after `not_after`.
-    async fn create(&self, kind: Kind, body: &Value, mark: &Pairs, not_after: Boot) -> Outcome<Made>;
-    /// Puts these words of a mark on, in place of any others of ours.
-    async fn mark(&self, kind: Kind, id: &str, mark: &Pairs) -> Outcome<()>;
-    /// Sets all tags of a port or trunk.
-    async fn set_tags(&self, kind: Kind, id: &str, tags: &BTreeSet<String>) -> Outcome<()>;
-    /// Deletes. What is not there is done.
-    async fn delete(&self, kind: Kind, id: &str) -> Outcome<()>;
-    /// Ends a soft-deleted server for good.
-    async fn force_delete(&self, server: &str) -> Outcome<()>;
-    /// Leads a floating IP to a port, or to nowhere.
-    async fn point(&self, floating_ip: &str, port: Option<&str>) -> Outcome<()>;
-    /// Gateway networks of the routers that stand in a network.
-    async fn gateways(&self, network: &str) -> Result<BTreeSet<Id>, Fault>;
-    /// What is left of the quotas, for people: name, used, most.
-    async fn quotas(&self) -> Result<Vec<(String, i64, i64)>, Fault>;
+/// Tags with these words of a mark in place of any others; people's own stay.
+pub fn retagged(tags: &BTreeSet<String>, mark: &Pairs) -> BTreeSet<String> {
+    let ours = |tag: &&String| tag.split_once('=').is_some_and(|(key, _)| KEYS.all().contains(&key));
+    let words = mark.iter().map(|(key, value)| format!("{key}={value}"));
+    tags.iter().filter(|tag| !ours(tag)).cloned().chain(words).collect()
 }
 
 #[cfg(test)]
@@ -403,7 +290,11 @@ mod tests {
             Item::Trunk(Trunk { description: described.clone(), ..Trunk::default() }),
             Item::FloatingIp(FloatingIp { description: described, ..FloatingIp::default() }),
             Item::Server(Server { metadata: pairs.clone(), ..Server::default() }),
-            Item::Volume(Volume { metadata: pairs, ..Volume::default() }),
+            Item::Volume(Volume { metadata: pairs.clone(), ..Volume::default() }),
+            Item::Member(Member {
+                tags: retagged(&BTreeSet::from(["team=x".to_owned()]), &pairs),
+                ..Member::default()
+            }),
         ];
         for thing in things {
             assert_eq!(thing.mark(), MarkSeen::Whole(mark()), "{thing:?}");

@@ -1,0 +1,101 @@
+//! What is asked about the cloud itself: what it can do, how far routers reach, what is left of quotas.
+use super::connection::{Ask, ReadError, Service};
+use super::{Client, encode, reply, transient};
+use crate::cloud::{Cloud as _, Extensions};
+use common::engine::estate::Fault;
+use common::ledger::Id;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The newest microversion of Nova whose answers are known here: 2.60, several attachments of one volume.
+const NEWEST_COMPUTE: u32 = 60;
+/// What Neutron can do does not change often.
+const EXTENSIONS_LAST: Duration = Duration::from_hours(1);
+
+impl Client {
+    pub(super) async fn ask_extensions(&self) -> Result<Extensions, Fault> {
+        #[derive(Deserialize)]
+        struct Reply {
+            extensions: Vec<Extension>,
+        }
+        #[derive(Deserialize)]
+        struct Extension {
+            alias: String,
+        }
+        let mut held = self.extensions.lock().await;
+        let now = self.connection.clock.boot();
+        if let Some((asked, known)) = &*held
+            && now.since(*asked) < EXTENSIONS_LAST
+        {
+            return Ok(known.clone());
+        }
+        let response = self.read(Service::Network, "/extensions".into()).await.map_err(ReadError::fault)?;
+        let Reply { extensions } = reply::decode(&response).map_err(transient)?;
+        let known: Extensions = extensions.into_iter().map(|it| it.alias).collect();
+        *held = Some((now, known.clone()));
+        Ok(known)
+    }
+
+    pub(super) async fn ask_compute_version(&self) -> Result<u32, Fault> {
+        #[derive(Deserialize)]
+        struct Reply {
+            version: Versions,
+        }
+        #[derive(Deserialize)]
+        struct Versions {
+            version: String,
+        }
+        let mut held = self.version.lock().await;
+        if let Some(version) = *held {
+            return Ok(version);
+        }
+        let response = self.connection.read(&Ask::get(Service::Compute, "/".into())).await.map_err(ReadError::fault)?;
+        let Reply { version } = reply::decode(&response).map_err(transient)?;
+        let minor = version.version.strip_prefix("2.").and_then(|minor| minor.parse::<u32>().ok());
+        let minor = minor.ok_or_else(|| Fault::Transient("Nova names no version 2.x".into()))?.min(NEWEST_COMPUTE);
+        *held = Some(minor);
+        Ok(minor)
+    }
+
+    pub(super) async fn ask_gateways(&self, network: &str) -> Result<BTreeSet<Id>, Fault> {
+        let query = vec![("network_id", network.to_owned())];
+        let ports = self.pages(Service::Network, "/ports", "ports", &query).await?;
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let of_router = |port: &&Value| {
+            text(port, "device_owner").is_some_and(|it| it.starts_with("network:") && it.contains("router_interface"))
+        };
+        let routers: BTreeSet<Id> =
+            ports.values.iter().filter(of_router).filter_map(|port| text(port, "device_id")).collect();
+        let mut gateways = BTreeSet::new();
+        for router in routers {
+            let shown = self.show(Service::Network, format!("/routers/{}", encode(&router)), "router").await?;
+            let gateway =
+                shown.as_ref().and_then(|it| it.get("external_gateway_info")).and_then(|it| text(it, "network_id"));
+            gateways.extend(gateway);
+        }
+        Ok(gateways)
+    }
+
+    pub(super) async fn ask_quotas(&self) -> Result<Vec<(String, i64, i64)>, Fault> {
+        let response = self.read(Service::Compute, "/limits".into()).await.map_err(ReadError::fault)?;
+        let body: Value = reply::decode(&response).map_err(transient)?;
+        let number = |key: &str| body["limits"]["absolute"].get(key).and_then(Value::as_i64);
+        let pairs = [
+            ("instances", "totalInstancesUsed", "maxTotalInstances"),
+            ("cores", "totalCoresUsed", "maxTotalCores"),
+            ("RAM in MB", "totalRAMUsed", "maxTotalRAMSize"),
+        ];
+        let mut all: Vec<(String, i64, i64)> = pairs
+            .iter()
+            .filter_map(|(name, used, most)| Some(((*name).to_owned(), number(used)?, number(most)?)))
+            .collect();
+        let project = self.identity().await?.project;
+        let shown = self.show(Service::Network, format!("/quotas/{}/details", encode(&project)), "quota").await?;
+        let ports = shown.as_ref().and_then(|it| it.get("port"));
+        let number = |key: &str| ports.and_then(|it| it.get(key)).and_then(Value::as_i64);
+        all.extend(number("used").zip(number("limit")).map(|(used, most)| ("ports".to_owned(), used, most)));
+        Ok(all)
+    }
+}
