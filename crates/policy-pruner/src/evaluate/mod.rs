@@ -5,6 +5,7 @@ pub mod act;
 pub mod check;
 pub mod desired;
 pub mod difference;
+pub mod preview;
 pub mod rivals;
 pub mod templates;
 
