@@ -168,7 +168,7 @@ impl Row<'_> {
         self.stage.policy(&self.name, &self.spec("enforce"))
     }
     async fn settled(&self, state: &str) -> Result<()> {
-        self.stage.settled(&self.name, state).await.map(drop)
+        self.stage.settled(&self.name, state).await
     }
     async fn edit(&self, spec: &Value) -> Result<()> {
         self.stage.merge(&self.policy(), &json!({ "spec": spec })).await
