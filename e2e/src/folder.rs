@@ -35,10 +35,12 @@ impl Folder {
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
-    /// Writes a file in it.
+    /// Writes a file in it, in one step: whoever reads it meanwhile sees the old or the new one, never half of it.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf> {
         let path = self.file(name);
-        std::fs::write(&path, content).map_err(Error::io("cannot write", &path))?;
+        let draft = self.fresh_file(&format!(".{name}"), "draft")?;
+        std::fs::write(&draft, content).map_err(Error::io("cannot write", &draft))?;
+        std::fs::rename(&draft, &path).map_err(Error::io("cannot write", &path))?;
         Ok(path)
     }
     /// A file in it that did not exist before, `<name>.<extension>` or `<name>-<number>.<extension>`: test processes that

@@ -82,7 +82,7 @@ impl Pass<'_> {
             let live = self.desk.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?;
             let Some(live) = live else { continue };
             let now = live["metadata"]["uid"].as_str().unwrap_or_default();
-            let ours = (!entry.uid.is_empty() && entry.uid == now) || ledger.marks(&live);
+            let ours = (!entry.uid.is_empty() && entry.uid == now) || ledger.marks(&entry, &live);
             if entry.created && ours {
                 kept.push(crate::prune::ledger::Entry { uid: now.to_owned(), ..entry });
             }
@@ -99,6 +99,7 @@ impl Pass<'_> {
         for (object, uid) in &evaluated.created {
             ledger.put(object, true, uid);
         }
+        books.changed |= evaluated.unmarked;
         let fresh = evaluated.fresh.clone();
         for entry in &mut evaluated.related {
             let Some(properties) = &mut entry.properties else { continue };

@@ -133,8 +133,13 @@ impl Row<'_> {
         let (api_version, kind) = self.kind();
         let metadata = json!({"name": self.name, "namespace": self.namespace()});
         let mut child = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"a": 1}});
-        if self.situation == OnlyMatched {
-            child["metadata"]["labels"] = json!({"matched": self.name});
+        match self.situation {
+            OnlyMatched => child["metadata"]["labels"] = json!({"matched": self.name}),
+            // Without a field of its own it has no field manager either.
+            StatusWiped => {
+                child.as_object_mut().map(|fields| fields.remove("spec"));
+            }
+            _ => {}
         }
         child
     }
@@ -163,7 +168,7 @@ impl Row<'_> {
         self.stage.policy(&self.name, &self.spec("enforce"))
     }
     async fn settled(&self, state: &str) -> Result<()> {
-        self.stage.settled(&self.name, state).await.map(drop)
+        self.stage.settled(&self.name, state).await
     }
     async fn edit(&self, spec: &Value) -> Result<()> {
         self.stage.merge(&self.policy(), &json!({ "spec": spec })).await

@@ -154,16 +154,23 @@ impl Stage {
         };
         Api::namespaced_with(self.client.clone(), self.namespace(), &resource)
     }
-    /// Waits until a policy has this state for its present generation, and returns its first message.
-    pub(crate) async fn settled(&self, name: &str, state: &str) -> Result<String> {
-        let what = format!("to be {state}");
-        let found = self.wait(name, &what, |found| {
+    /// Waits until a policy has this state for its present generation.
+    pub(crate) async fn settled(&self, name: &str, state: &str) -> Result<()> {
+        let settled = |found: Option<&Value>| {
             let found = found.ok_or("gone")?;
             let same = found["status"]["lastEvaluatedGeneration"] == found["metadata"]["generation"];
-            if same && found["status"]["compliant"] == state { Ok(()) } else { Err("not yet".into()) }
-        });
-        let found = found.await?.unwrap_or_default();
-        Ok(found["status"]["compliancyDetails"][0]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned())
+            if same && found["status"]["compliant"] == state { Ok(()) } else { Err("not yet".to_owned()) }
+        };
+        self.wait(name, &format!("to be {state}"), settled).await.map(drop)
+    }
+    /// Waits until a policy's first message says this.
+    pub(crate) async fn says(&self, name: &str, text: &str) -> Result<()> {
+        let says = |found: Option<&Value>| {
+            let message = &found.ok_or("gone")?["status"]["compliancyDetails"][0]["conditions"][0]["message"];
+            let message = message.as_str().unwrap_or_default();
+            if message.contains(text) { Ok(()) } else { Err(message.to_owned()) }
+        };
+        self.wait(name, &format!("to say: {text}"), says).await.map(drop)
     }
     /// Waits until a policy is gone.
     pub(crate) async fn gone(&self, name: &str) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Reading and writing objects of any kind.
 use super::kinds::Mapping;
-use super::wire::{Call, SharedWire, Trouble, Verb};
+use super::wire::{Call, SharedWire, Trouble, Verb, Wanted};
 use crate::text::selector::Selector;
 use serde_json::{Value, json};
 
@@ -67,7 +67,8 @@ impl Objects {
             .with("fieldValidation", "Strict")
             .with("fieldManager", manager)
             .sending(object.clone());
-        self.0.call(call).await
+        // Whole: whether the mark was kept shows in the managers of its fields.
+        self.0.call(call.hearing(Wanted::Whole)).await
     }
     /// Replaces, or asks what replacing would come to.
     pub async fn update(

@@ -14,6 +14,7 @@ use crate::dialect::Dialect;
 use crate::message::{Happening, Outcome};
 use crate::metrics::PolicyMetrics;
 use crate::names::reason;
+use crate::prune::mark;
 use crate::standing::{COMPLIANT, NON_COMPLIANT, relate};
 use crate::text::selector::Selector;
 use serde_json::Value;
@@ -21,11 +22,11 @@ use serde_json::Value;
 /// One desired object and what is there.
 #[derive(Debug)]
 pub struct Planned {
-    desired: Value,
-    seen: Seen,
+    pub(super) desired: Value,
+    pub(super) seen: Seen,
 }
 #[derive(Debug)]
-enum Seen {
+pub(super) enum Seen {
     Named(Option<Value>),
     /// Names that fit, whether there are others, and the one object if it is only one.
     Matching(Vec<String>, bool, Option<Value>),
@@ -34,9 +35,9 @@ enum Seen {
 /// One template, read.
 #[derive(Debug)]
 pub struct Read {
-    index: usize,
-    ready: Ready,
-    planned: Result<(Mapping, Vec<Planned>, Vec<Outcome>), Box<desired::Refused>>,
+    pub(super) index: usize,
+    pub(super) ready: Ready,
+    pub(super) planned: Result<(Mapping, Vec<Planned>, Vec<Outcome>), Box<desired::Refused>>,
 }
 impl Read {
     /// Objects that will be created if the policy is enforced.
@@ -49,7 +50,7 @@ impl Read {
         missing.map(|p| reference(mapping, text(&p.desired, "namespace"), text(&p.desired, "name"))).collect()
     }
     /// What the template wants of objects that it names or selects.
-    fn claims(&self) -> Vec<(ObjectRef, Claim<'_>)> {
+    pub(super) fn claims(&self) -> Vec<(ObjectRef, Claim<'_>)> {
         let Ok((mapping, planned, _)) = &self.planned else { return Vec::new() };
         let template = &self.ready.template;
         let named = planned.iter().filter(|p| !text(&p.desired, "name").is_empty());
@@ -68,7 +69,7 @@ impl Read {
         named.map(|p| reference(mapping, text(&p.desired, "namespace"), text(&p.desired, "name"))).collect()
     }
 }
-fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
@@ -284,12 +285,13 @@ async fn missing(
     let title = format!("{} {}", mapping.plural, identifier(namespace, name));
     let created = match &doing.creates {
         Err(why) => Err(Trouble::silent(why.clone())),
-        Ok(()) => ground.objects.create(mapping, namespace, desired, doing.manager).await,
+        Ok(()) => ground.objects.create(mapping, namespace, &mark::marked(desired, doing.manager), doing.manager).await,
     };
     match created {
         Ok(object) => {
             ground.sight.wrote(mapping, &object);
             let uid = text(&object, "uid").to_owned();
+            evaluated.unmarked |= !mark::is_manager(&object, doing.manager);
             evaluated.created.push((reference(mapping, namespace, name), uid.clone()));
             evaluated.fresh.insert(uid.clone());
             if subject.ready.template.object_definition.get("status").is_some() {
@@ -374,82 +376,4 @@ fn present(
         diff: checked.diff,
         matches_after_dry_run: checked.after_dry_run,
     }
-}
-
-/// What would be done with one object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Preview {
-    /// Which.
-    pub object: ObjectRef,
-    /// create, update, delete, none, or blocked.
-    pub action: &'static str,
-    /// Why.
-    pub why: String,
-}
-/// What would be done, and why pruning would be held.
-pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) -> (Vec<Preview>, Vec<String>) {
-    let (mut previews, mut doubts) = (Vec::new(), Vec::new());
-    let enforce = ground.policy.spec.enforces();
-    let rivals = Rivals::among(reads.iter().flat_map(Read::claims).collect());
-    for read in reads {
-        let (mapping, planned) = match &read.planned {
-            Err(refused) => {
-                if refused.doubtful {
-                    doubts.push(refused.happening.message.clone());
-                }
-                continue;
-            }
-            Ok((mapping, planned, _)) => (mapping, planned),
-        };
-        for one in planned {
-            let forbidden = read.ready.template.compliance() == Compliance::MustNotHave;
-            let (namespace, name) = (text(&one.desired, "namespace"), text(&one.desired, "name"));
-            let say = |action, why: &str| Preview {
-                object: reference(mapping, namespace, name),
-                action,
-                why: why.to_owned(),
-            };
-            let index = read.index;
-            let opposed = if enforce { rivals.opposed(index, &reference(mapping, namespace, name)) } else { None };
-            previews.push(match &one.seen {
-                _ if opposed.is_some() => {
-                    let title = format!("{} [{name}]", mapping.plural);
-                    say("blocked", &rivals::told(&title, index, opposed.unwrap_or_default()))
-                }
-                Seen::Failed(trouble) => {
-                    doubts.push(trouble.to_string());
-                    say("blocked", &trouble.to_string())
-                }
-                Seen::Matching(names, _, _) => {
-                    let why = format!("matches {} objects; templates without a name only report", names.len());
-                    let shown = if names.is_empty() { "-".to_owned() } else { names.join(",") };
-                    Preview { object: reference(mapping, namespace, &shown), action: "none", why }
-                }
-                Seen::Named(None) if forbidden => say("none", "missing as expected"),
-                Seen::Named(None) if enforce => say("create", "missing"),
-                Seen::Named(None) => say("none", "missing; the policy only informs"),
-                Seen::Named(Some(_)) if forbidden && enforce => say("delete", "must not be there"),
-                Seen::Named(Some(_)) if forbidden => say("none", "must not be there; the policy only informs"),
-                Seen::Named(Some(live)) => {
-                    let subject = Subject {
-                        ready: &read.ready,
-                        mapping,
-                        desired: &one.desired,
-                        enforce: false,
-                        manager: "",
-                        index,
-                        rivals: &rivals,
-                    };
-                    let checked = check::check(ground, subject, live, results).await;
-                    match (checked.violation, enforce) {
-                        (false, _) => say("none", "as specified"),
-                        (true, _) if !checked.message.is_empty() => say("blocked", &checked.message),
-                        (true, true) => say("update", "not as specified"),
-                        (true, false) => say("none", "not as specified; the policy only informs"),
-                    }
-                }
-            });
-        }
-    }
-    (previews, doubts)
 }

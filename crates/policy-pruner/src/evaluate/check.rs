@@ -9,6 +9,7 @@ use crate::cluster::objects::Deleted;
 use crate::cluster::wire::Trouble;
 use crate::compare::keys::{self, Outcome};
 use crate::dialect::Dialect;
+use crate::prune::mark;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write as _;
@@ -251,7 +252,8 @@ async fn recreate_object(
     }
     let mut tries = usize::from(deleted != Ok(Deleted::Gone));
     loop {
-        let created = ground.objects.create(subject.mapping, namespace, subject.desired, subject.manager).await;
+        let body = mark::marked(subject.desired, subject.manager);
+        let created = ground.objects.create(subject.mapping, namespace, &body, subject.manager).await;
         match created {
             Err(trouble) if trouble.is_taken() || is_ending(&trouble) => {
                 tries += 1;

@@ -5,6 +5,7 @@ pub mod act;
 pub mod check;
 pub mod desired;
 pub mod difference;
+pub mod preview;
 pub mod rivals;
 pub mod templates;
 
@@ -90,6 +91,8 @@ pub struct Evaluated {
     pub related: Vec<RelatedObject>,
     /// Objects that this evaluation made, and their uids.
     pub created: Vec<(ObjectRef, String)>,
+    /// Something made in this evaluation does not carry its mark: the ledger must know its uid.
+    pub unmarked: bool,
     /// Uids of objects made in this evaluation, recreated ones included.
     pub fresh: BTreeSet<String>,
     /// Named by a template, not only matched: swept by DeleteAll.

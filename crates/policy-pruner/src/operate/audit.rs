@@ -35,7 +35,7 @@ pub fn judge(ledger: &Ledger, entry: &Entry, live: Option<&Value>) -> Option<(&'
         return None;
     }
     let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
-    if (!entry.uid.is_empty() && entry.uid == uid) || ledger.marks(live) {
+    if (!entry.uid.is_empty() && entry.uid == uid) || ledger.marks(entry, live) {
         Some(("Orphan", "the ledger and the object agree; its policy is gone"))
     } else {
         Some(("Replaced", "somebody else created it anew"))

@@ -4,7 +4,8 @@ use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
 use crate::args::PlanArgs;
 use crate::cluster::sight::Direct;
 use crate::cluster::spaces::Asked;
-use crate::evaluate::act::{self, Preview};
+use crate::evaluate::act;
+use crate::evaluate::preview::{self, Preview};
 use crate::evaluate::templates;
 use crate::evaluate::{Ground, Results};
 use crate::prune::decide::{candidates, required};
@@ -148,7 +149,7 @@ async fn wishes(
         key,
     };
     let looked = act::read(ground, ready).await;
-    Ok(act::preview(ground, &looked, &mut Results::default()).await)
+    Ok(preview::preview(ground, &looked, &mut Results::default()).await)
 }
 
 async fn step_of(

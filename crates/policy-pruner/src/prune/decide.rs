@@ -117,7 +117,7 @@ pub fn decide(
         Prune::IfCreated if !candidate.created => Verdict::Keep(Kept::NotCreated),
         Prune::IfCreated => {
             let vouched = ledger.is_some_and(|ledger| {
-                ledger.find(&candidate.object).is_some_and(|entry| entry.created) && ledger.marks(live)
+                ledger.find(&candidate.object).is_some_and(|entry| entry.created && ledger.marks(entry, live))
             });
             if candidate.uids.iter().any(|known| known == uid) || vouched {
                 go()
@@ -134,7 +134,7 @@ pub fn created(ledger: &Ledger, object: &ObjectRef, live_uid: &str, live: Option
     if !entry.uid.is_empty() && entry.uid == live_uid {
         return Some(true);
     }
-    live.map(|live| ledger.marks(live))
+    live.map(|live| ledger.marks(entry, live))
 }
 
 /// Objects go in this order: those inside namespaces, then namespaces, then definitions of kinds.

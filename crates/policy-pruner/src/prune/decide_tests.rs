@@ -113,3 +113,16 @@ fn only_enforced_policies_require() {
     let forbids = json!({"complianceType": "mustnothave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}});
     assert!(required(&spec(&[forbids]), &known).is_empty());
 }
+
+#[test]
+fn a_copied_text_of_a_bare_object_is_not_ours_once_the_uid_is_known() {
+    let object = ObjectRef::new("v1", "ServiceAccount", "n", "x");
+    let mut ledger = Ledger::new("p", "u", [7; 16]);
+    ledger.put(&object, true, "");
+    let copy = json!({"metadata": {"uid": "2", "generateName": format!("{}-", ledger.manager())}});
+    assert_eq!(created(&ledger, &object, "2", Some(&copy)), Some(true), "killed before the uid was written down");
+    ledger.put(&object, true, "1");
+    assert_eq!(created(&ledger, &object, "2", Some(&copy)), Some(false));
+    let candidate = Candidate { object, created: true, uids: vec!["1".into()], managed: true };
+    assert_eq!(decide(Prune::IfCreated, &candidate, Some(&ledger), Some(&copy), false), Verdict::Keep(Kept::Replaced));
+}

@@ -3,6 +3,7 @@
 //! The ledger lives in a ConfigMap of its own: status is lost in restores and reset by the framework, and so are the
 //! annotations of a policy. Its id is random and also part of the field manager of every create, so that ledger and child
 //! vouch for each other.
+use super::mark;
 use crate::api::ObjectRef;
 use crate::names::{CREATE_MANAGER, LEDGER_DATA, LEDGER_FINALIZER, LEDGER_LABEL, ledger_name};
 use serde::{Deserialize, Serialize};
@@ -73,11 +74,10 @@ impl Ledger {
         self.entries.retain(|entry| !entry.object.same(object));
         self.entries.len() != before
     }
-    /// Does the live object carry this ledger's mark? Only an uncached read shows it.
-    pub fn marks(&self, live: &Value) -> bool {
+    /// Does the live object carry this ledger's mark? Only an uncached read shows all of it.
+    pub fn marks(&self, entry: &Entry, live: &Value) -> bool {
         let manager = self.manager();
-        let fields = live["metadata"]["managedFields"].as_array();
-        fields.into_iter().flatten().any(|entry| entry["manager"] == *manager)
+        mark::is_manager(live, &manager) || (entry.uid.is_empty() && mark::is_generated(live, &manager))
     }
     /// As the data of a ConfigMap; an error if it is too long.
     pub fn write(&self) -> Result<String, String> {
@@ -141,8 +141,9 @@ mod tests {
     fn the_mark_is_in_the_managed_fields() {
         let ledger = Ledger::new("p", "u", [7; 16]);
         let live = json!({"metadata": {"managedFields": [{"manager": "kubectl"}, {"manager": ledger.manager()}]}});
-        assert!(ledger.marks(&live));
-        assert!(!Ledger::new("p", "u", [8; 16]).marks(&live) && !ledger.marks(&Value::Null));
+        let entry = Entry::default();
+        assert!(ledger.marks(&entry, &live));
+        assert!(!Ledger::new("p", "u", [8; 16]).marks(&entry, &live) && !ledger.marks(&entry, &Value::Null));
     }
     #[test]
     fn odd_ledgers_are_none() {

@@ -2,5 +2,6 @@
 pub mod decide;
 pub mod ledger;
 pub mod ledgers;
+pub mod mark;
 pub mod others;
 pub mod sweep;

@@ -23,6 +23,7 @@ pub const OBJECTS: usize = 10;
 /// Passes after which a history must have come to rest.
 const MOST_PASSES: usize = 60;
 const NAMESPACE: &str = "n";
+const BARE: [&str; 3] = ["child-1", "child-3", "child-8"];
 /// Named by the policy, there before it: never ours.
 const ELDER: &str = "elder";
 
@@ -120,8 +121,13 @@ fn policy_path() -> String {
 fn thing_path(name: &str) -> String {
     format!("/apis/test/v1/namespaces/{NAMESPACE}/things/{name}")
 }
+/// Some have no field of their own, and so no field manager.
 fn thing(name: &str) -> Value {
-    json!({"apiVersion": "test/v1", "kind": "Thing", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"a": 1}})
+    let mut thing = json!({"apiVersion": "test/v1", "kind": "Thing", "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"a": 1}});
+    if let Some(fields) = thing.as_object_mut().filter(|_| BARE.contains(&name)) {
+        fields.remove("spec");
+    }
+    thing
 }
 fn templates(names: &[String]) -> Value {
     let all = names.iter().map(|name| json!({"complianceType": "musthave", "objectDefinition": thing(name)}));

@@ -31,10 +31,14 @@ impl World {
             return Err(trouble(409, "AlreadyExists", format!("{path} already exists")));
         }
         self.uids += 1;
+        // Managers of fields are listed only where there are fields.
+        let bare = object
+            .as_object()
+            .is_some_and(|map| map.keys().all(|k| matches!(k.as_str(), "apiVersion" | "kind" | "metadata")));
         let metadata = &mut object["metadata"];
         metadata["uid"] = format!("uid-{}", self.uids).into();
         metadata["generation"] = 1.into();
-        metadata["managedFields"] = json!([{ "manager": manager }]);
+        metadata["managedFields"] = if bare { json!([]) } else { json!([{ "manager": manager }]) };
         object["metadata"]["resourceVersion"] = self.next().into();
         self.objects.insert(path.to_owned(), object.clone());
         Ok(object)
