@@ -41,6 +41,8 @@ struct House {
 }
 /// A part at work: its objects, as users of Secrets, and what is to be driven.
 type Served = (Users, BoxFuture<'static, ()>);
+/// Puts a part to work.
+type Serve = fn(&House) -> Served;
 
 /// Serves the parts that were asked for until the process is told to stop.
 pub async fn serve(context: Context, args: OpenStackArgs) -> Result<(), Failure> {
@@ -53,7 +55,7 @@ pub async fn serve(context: Context, args: OpenStackArgs) -> Result<(), Failure>
         context,
         args,
     };
-    let parts: [(Part, fn(&House) -> Served); 3] =
+    let parts: [(Part, Serve); 3] =
         [(Part::Server, House::servers), (Part::Bastion, House::clusters), (Part::Machine, House::machines)];
     let served = parts.into_iter().filter(|(part, _)| house.args.serves(*part)).map(|(_, serve)| serve(&house));
     let (users, driven): (Vec<Users>, Vec<_>) = served.unzip();

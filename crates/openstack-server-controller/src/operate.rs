@@ -232,9 +232,15 @@ async fn let_credentials_go(inspect: &Inspect<OpenStackArgs>) -> Result<(), Fail
             None => drop(silent.insert(view.namespace.clone())),
         }
     };
-    desk.owners.owners.iter().for_each(|it| note(&it.view, it.object.credentials()));
-    desk.clusters.owners.iter().for_each(|it| note(&it.view, it.object.credentials()));
-    desk.machines.owners.iter().for_each(|it| note(&it.view, it.object.credentials()));
+    for it in &desk.owners.owners {
+        note(&it.view, it.object.credentials());
+    }
+    for it in &desk.clusters.owners {
+        note(&it.view, it.object.credentials());
+    }
+    for it in &desk.machines.owners {
+        note(&it.view, it.object.credentials());
+    }
     let keeper = Keeper::new(desk.owners.client.clone());
     for key in keeper.all_held(desk.owners.filter.namespace.as_deref()).await? {
         if !needed.contains(&key) && !silent.contains(&*key.namespace) {

@@ -84,7 +84,9 @@ pub async fn follow(watching: &Watching, inputs: &KubeInputs, keeper: &Arc<Keepe
     let changed = |arrived: &Arrived| {
         let key = arrived.key();
         inputs.forget(&key.namespace, &key.name);
-        users.iter().for_each(|it| (it.wake)(&key));
+        for it in users {
+            (it.wake)(&key);
+        }
     };
     let hear = |news: &News| match news {
         News::Listed(arrived) => keeper.saw(arrived),

@@ -399,8 +399,7 @@ pub fn server_name(view: &OwnerView) -> String {
 /// What keeps a pass from being done, if something does.
 fn trouble(progress: &Progress) -> Option<String> {
     match progress {
-        Progress::Blocked { reason: shared::PAUSED, .. } => None,
-        Progress::Blocked { message, .. } => Some(message.clone()),
+        Progress::Blocked { reason, message } => (*reason != shared::PAUSED).then(|| message.clone()),
         Progress::Failed(fault) => Some(fault.to_string()),
         Progress::Done | Progress::Waiting { .. } | Progress::Gone | Progress::Stale(_) => None,
     }

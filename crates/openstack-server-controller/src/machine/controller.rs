@@ -42,7 +42,7 @@ impl runner::Reconciler for Machines {
         }
         let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
         let subject = Subject { view, owners, spec: &object.spec, status };
-        let visit = self.reconciler.visit(subject, paused, &*self.desk.api).await;
+        let visit = Box::pin(self.reconciler.visit(subject, paused, &*self.desk.api)).await;
         self.desk.tell(view, &visit.report);
         after(&visit.report, &visit.written)
     }

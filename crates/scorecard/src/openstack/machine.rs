@@ -56,7 +56,7 @@ impl Visitor for Visits {
         spec.provider_id = self.nodes.known().get(&object.view.uid).cloned();
         let status = Value::Object(object.fields.clone());
         let subject = Subject { view: &object.view, owners: &[], spec: &spec, status: &status };
-        self.reconciler.visit(subject, paused, api).await.report
+        Box::pin(self.reconciler.visit(subject, paused, api)).await.report
     }
     fn forget(&self, uid: &str) {
         self.reconciler.engine.forget(uid);
