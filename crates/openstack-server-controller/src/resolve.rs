@@ -1,6 +1,6 @@
 //! From names and filters to ids. Asks the cloud, changes nothing; what the answers mean is decided by plain functions.
 use crate::api::{
-    FixedIp, NeutronFilter, OpenStackServerSpec, PortOpts, ResolvedFixedIp, ResolvedPort, ResolvedServer,
+    FixedIp, NeutronFilter, NeutronTags, OpenStackServerSpec, PortOpts, ResolvedFixedIp, ResolvedPort, ResolvedServer,
     SecurityGroupParam, SubnetFilter, SubnetParam,
 };
 use crate::cloud::{Cloud, Found, Lookup, Query, TRUNKS};
@@ -42,8 +42,14 @@ fn said(query: &Query) -> String {
     query.iter().map(|(key, value)| format!("{key}={value:?}")).collect::<Vec<_>>().join(" ")
 }
 
-fn tags(query: &mut Query, all: &[String], any: &[String], not: &[String], not_any: &[String]) {
-    for (key, list) in [("tags", all), ("tags-any", any), ("not-tags", not), ("not-tags-any", not_any)] {
+fn tags(query: &mut Query, by: &NeutronTags) {
+    let lists = [
+        ("tags", &by.tags),
+        ("tags-any", &by.tags_any),
+        ("not-tags", &by.not_tags),
+        ("not-tags-any", &by.not_tags_any),
+    ];
+    for (key, list) in lists {
         if !list.is_empty() {
             query.push((key, list.join(",")));
         }
@@ -58,7 +64,7 @@ pub fn neutron_query(filter: &NeutronFilter) -> Query {
     push(&mut query, "name", filter.name.as_ref());
     push(&mut query, "description", filter.description.as_ref());
     push(&mut query, "project_id", filter.project_id.as_ref());
-    tags(&mut query, &filter.tags, &filter.tags_any, &filter.not_tags, &filter.not_tags_any);
+    tags(&mut query, &filter.by_tags);
     query
 }
 fn subnet_query(filter: &SubnetFilter) -> Query {
@@ -71,7 +77,7 @@ fn subnet_query(filter: &SubnetFilter) -> Query {
     push(&mut query, "ipv6_address_mode", filter.ipv6_address_mode.as_ref());
     push(&mut query, "ipv6_ra_mode", filter.ipv6_ra_mode.as_ref());
     query.extend(filter.ip_version.map(|version| ("ip_version", version.to_string())));
-    tags(&mut query, &filter.tags, &filter.tags_any, &filter.not_tags, &filter.not_tags_any);
+    tags(&mut query, &filter.by_tags);
     query
 }
 

@@ -13,6 +13,7 @@ mod faults;
 mod happy;
 mod kill;
 mod machine;
+mod operate;
 mod real;
 mod real_parents;
 mod real_stage;

@@ -275,7 +275,10 @@ impl Pass<'_> {
         let scope = self.estate.scope().await?;
         // one list serves all owners that came before it was sent; a doubt is settled by one sent after settle
         let since = if self.now() < trusted { trusted.minus(settle) } else { trusted };
-        let listing = self.list(Freshness::SentAfter(since)).await?;
+        let mut listing = self.list(Freshness::Any).await?;
+        if listing.sent < since {
+            listing = self.list(Freshness::SentAfter(since)).await?;
+        }
         let in_place = |m: &MarkSeen| matches!(m, MarkSeen::Whole(m) if m.place == self.place);
         let before: Vec<_> = listing
             .things

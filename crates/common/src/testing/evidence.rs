@@ -42,6 +42,8 @@ pub struct Evidence {
     pub residue: BTreeSet<String>,
     /// Things that a controller said it leaves in place.
     pub kept: BTreeSet<Id>,
+    /// Strangers' things deleted because nothing told them from ours.
+    pub mistaken: BTreeSet<Id>,
     /// Things whose mark somebody changed by hand.
     pub touched: BTreeSet<Id>,
     /// What users did.
@@ -190,7 +192,12 @@ impl State {
         if claims.may_delete(thing, since) {
             return;
         }
-        if !thing.by_controller && claims.could_have_made(thing, self.evidence.reach) {
+        // between two equal things nobody may choose; one alone cannot be told from ours
+        let same = |t: &Truth| (&t.kind, &t.key, &t.params) == (&thing.kind, &thing.key, &thing.params);
+        let near = |t: &Truth| Duration::from_millis(t.born.abs_diff(thing.born)) < self.evidence.reach;
+        let beside = self.cloud.truth().iter().any(|t| t.by_controller && same(t) && near(t));
+        if !thing.by_controller && !beside && claims.could_have_made(thing, self.evidence.reach) {
+            self.evidence.mistaken.insert(thing.id.clone());
             let line = format!("a stranger's equal {} born inside the inference window deleted", thing.kind);
             self.evidence.residue.insert(line);
         } else {

@@ -133,6 +133,31 @@ pub struct ServerGroupParam {
     pub filter: Option<NameFilter>,
 }
 
+/// Tags of networks, subnets and security groups, as Neutron filters by them.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct NeutronTags {
+    /// Tags that it has, all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub tags: Vec<String>,
+    /// Tags of which it has at least one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub tags_any: Vec<String>,
+    /// Tags that it does not have all of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub not_tags: Vec<String>,
+    /// Tags of which it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub not_tags_any: Vec<String>,
+}
 /// A network: by id, or by a filter that fits exactly one.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
@@ -176,26 +201,9 @@ pub struct NeutronFilter {
     #[serde(default, rename = "projectID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub project_id: Option<String>,
-    /// Tags that it has, all of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub tags: Vec<String>,
-    /// Tags of which it has at least one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub tags_any: Vec<String>,
-    /// Tags that it does not have all of.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub not_tags: Vec<String>,
-    /// Tags of which it has none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub not_tags_any: Vec<String>,
+    /// Its tags.
+    #[serde(flatten)]
+    pub by_tags: NeutronTags,
 }
 /// A subnet: by id, or by a filter that fits exactly one.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -245,26 +253,9 @@ pub struct SubnetFilter {
     #[serde(default, rename = "ipv6RAMode", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub ipv6_ra_mode: Option<String>,
-    /// Tags that it has, all of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub tags: Vec<String>,
-    /// Tags of which it has at least one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub tags_any: Vec<String>,
-    /// Tags that it does not have all of.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub not_tags: Vec<String>,
-    /// Tags of which it has none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 255), regex(pattern = NEUTRON_TAG)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub not_tags_any: Vec<String>,
+    /// Its tags.
+    #[serde(flatten)]
+    pub by_tags: NeutronTags,
 }
 
 /// A port of a server.

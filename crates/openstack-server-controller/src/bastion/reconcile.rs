@@ -394,6 +394,15 @@ async fn find_network(cloud: &dyn Cloud, network: &NetworkParam) -> Result<Found
 pub fn server_name(view: &OwnerView) -> String {
     format!("{}-bastion", cluster_name(view))
 }
+/// What keeps a pass from being done, if something does.
+fn trouble(progress: &Progress) -> Option<String> {
+    match progress {
+        Progress::Blocked { reason: shared::PAUSED, .. } => None,
+        Progress::Blocked { message, .. } => Some(message.clone()),
+        Progress::Failed(fault) => Some(fault.to_string()),
+        Progress::Done | Progress::Waiting { .. } | Progress::Gone | Progress::Stale(_) => None,
+    }
+}
 fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>, progress: &Progress) -> Bastion {
     let not = |message: String| Bastion {
         status: Tri::False,
@@ -402,6 +411,10 @@ fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>
         shown: Shown::AsBefore,
     };
     let server = match (step, server) {
+        // What is left of it may not go yet.
+        (Step::Nothing, _) if let Some(why) = trouble(progress) => {
+            return Bastion { reason: reason::FLOATING_IP_ERROR, shown: Shown::Nothing, ..not(why) };
+        }
         (Step::Nothing, _) => {
             return Bastion { status: Tri::True, reason: "NotWanted", message: String::new(), shown: Shown::Nothing };
         }

@@ -5,7 +5,6 @@ use crate::inputs::Missing;
 use async_trait::async_trait;
 use common::engine::owner::OwnerView;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Cluster API: the machine is part of the control plane.
 pub const CONTROL_PLANE: &str = "cluster.x-k8s.io/control-plane";
@@ -30,37 +29,4 @@ pub trait Nodes: Send + Sync {
     async fn node(&self, view: &OwnerView, owners: &[OwnerReference]) -> Result<Option<Node>, Missing>;
     /// Writes what nodes know it by, under the guard of the version that was read.
     async fn set_provider_id(&self, view: &OwnerView, id: &str) -> Result<(), Missing>;
-}
-
-/// Handed in; for tests and simulations.
-#[derive(Debug, Default)]
-pub struct GivenNodes {
-    held: Mutex<(Option<Node>, Option<String>)>,
-}
-impl GivenNodes {
-    /// With this to say of every machine.
-    pub fn new(node: Option<Node>) -> Self {
-        GivenNodes { held: Mutex::new((node, None)) }
-    }
-    fn held(&self) -> MutexGuard<'_, (Option<Node>, Option<String>)> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    /// Says something else from now on.
-    pub fn say(&self, node: Option<Node>) {
-        self.held().0 = node;
-    }
-    /// The last provider id that was written.
-    pub fn provider_id(&self) -> Option<String> {
-        self.held().1.clone()
-    }
-}
-#[async_trait]
-impl Nodes for GivenNodes {
-    async fn node(&self, _view: &OwnerView, _owners: &[OwnerReference]) -> Result<Option<Node>, Missing> {
-        Ok(self.held().0.clone())
-    }
-    async fn set_provider_id(&self, _view: &OwnerView, id: &str) -> Result<(), Missing> {
-        self.held().1 = Some(id.to_owned());
-        Ok(())
-    }
 }

@@ -71,7 +71,7 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
     converged(&world, "rest", &mut verdict);
     end(&mut world, &mut hands, settle, &mut chance, &mut verdict);
     for id in planted {
-        let thing = world.sim.with(|s| s.cloud.thing(&id));
+        let thing = world.sim.with(|s| s.cloud.thing(&id).filter(|_| !s.evidence.mistaken.contains(&id)));
         judge(thing.as_ref(), &mut verdict);
     }
     close(&world, verdict)

@@ -23,10 +23,30 @@ pub(crate) fn name(number: u64) -> String {
     format!("owner-{number:05}")
 }
 
+/// So many bytes of words as people use them, different for every owner: what is all alike would pack to nothing.
+fn prose(seed: u64, length: usize) -> String {
+    const WORDS: &str = "the team that runs this cluster keeps its notes here because nobody reads another page when it burns: who to \
+        call, which network belongs to whom, why the second address must stay, what was tried before and did not help, links and dates";
+    let words: Vec<&str> = WORDS.split_whitespace().collect();
+    let (mut text, mut state) = (String::with_capacity(length + 16), seed.wrapping_add(1));
+    while text.len() < length {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (word, number) = ((state >> 33) % words.len() as u64, state >> 54);
+        text.push_str(words[usize::try_from(word).unwrap_or_default()]);
+        text.push(' ');
+        if number.is_multiple_of(4) {
+            text.push_str(&number.to_string());
+            text.push(' ');
+        }
+    }
+    text.truncate(length);
+    text
+}
+
 pub(crate) async fn create(owners: &Api<DynamicObject>, count: u64, paused: bool) -> Result<()> {
     let one = |number: u64| async move {
         let (high, low) = (number / 256 % 256, number % 256);
-        let notes = "n".repeat(if paused { NOTES_OF_PAUSED } else { NOTES });
+        let notes = prose(number, if paused { NOTES_OF_PAUSED } else { NOTES });
         let mut object: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "sample.custody.dev/v1alpha1",
             "kind": "SampleOwner",

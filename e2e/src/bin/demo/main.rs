@@ -1,6 +1,7 @@
 //! The demo: the real controllers on a real API server, told act by act, step by step.
 //! Every claim is checked as it is told; a broken one ends the demo with exit status 1.
 #![allow(clippy::print_stdout)] // printing is what it is for
+mod openstack;
 mod policy;
 mod sample;
 mod telling;
@@ -21,6 +22,9 @@ enum Act {
     Sample,
     /// Objects that a policy asks for: removed with it.
     Policy,
+    /// Servers in an emulated OpenStack, and a bastion under one address.
+    #[command(name = "openstack")]
+    OpenStack,
 }
 
 #[tokio::main]
@@ -30,6 +34,7 @@ async fn main() -> ExitCode {
         match Cli::parse().act {
             Act::Sample => sample::tell().await,
             Act::Policy => policy::tell().await,
+            Act::OpenStack => openstack::tell().await,
         }
     };
     tokio::select! {
