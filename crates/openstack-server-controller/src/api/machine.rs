@@ -2,10 +2,9 @@
 #![allow(unreachable_pub)] // the schema derive repeats each struct inside a function, where `pub` reaches nobody
 #![allow(clippy::duplicated_attributes)] // several printer columns are not one attribute written twice
 
-use super::params::{
-    BlockDevice, FlavorParam, IdentityRef, ImageParam, PortOpts, RootVolume, SchedulerHint, SecurityGroupParam,
-    ServerGroupParam, ServerMetadata, TypedRef,
-};
+use super::device::{BlockDevice, RootVolume, SchedulerHint, ServerMetadata};
+use super::params::{FlavorParam, IdentityRef, ImageParam, SecurityGroupParam, ServerGroupParam, TypedRef};
+use super::port::PortOpts;
 use super::server::NodeAddress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};

@@ -3,14 +3,18 @@
 //! Rules that a webhook would check are CEL rules of the schema, so that the API server refuses what this controller could
 //! not serve. Nested types keep the names of the Go provider's API, so that its objects are read as they are.
 pub mod cluster;
+pub mod device;
 pub mod machine;
 pub mod params;
+pub mod port;
 pub mod server;
 pub mod template;
 
 pub use cluster::*;
+pub use device::*;
 pub use machine::*;
 pub use params::*;
+pub use port::*;
 pub use server::*;
 pub use template::*;
 

@@ -168,11 +168,13 @@ impl Reconciler {
         let mut notes = Vec::new();
         let scope = session.cloud().identity().await.map_err(Progress::Failed)?.scope();
         // While paused, and where the engine may not act, nothing is made or removed.
-        if paused.is_none() && serves(view, CONTROLLER, &self.engine.place_of(view), &GUARD, Some(&scope)) {
+        let served = serves(view, CONTROLLER, &self.engine.place_of(view), &GUARD, Some(&scope));
+        if paused.is_none() && served {
             self.carry_out(subject, &step, wanted.as_ref(), found.as_ref(), &mut notes).await?;
         }
         // On the way out the server goes first, and with it everything that holds on to the address.
-        if view.deleting && matches!(step, Step::Delete(_) | Step::Wait(_)) {
+        // Where the engine would not act yet, it says why, or mends what it can.
+        if view.deleting && served && paused.is_none() && matches!(step, Step::Delete(_) | Step::Wait(_)) {
             return Err(waiting("the server of the bastion is being deleted".to_owned()));
         }
         let usable = found.as_ref().filter(|_| step == Step::Use);

@@ -162,10 +162,17 @@ impl Reconciler {
         // Members go before the server, so that nobody is sent to a machine that is not there any more. A pass that begins
         // with records never takes the finalizer off.
         let members_first = view.deleting && !empty;
-        if paused.is_none() && serves(view, CONTROLLER, &place, &GUARD, scope.as_deref()) && !members_first {
+        let served = serves(view, CONTROLLER, &place, &GUARD, scope.as_deref());
+        if paused.is_none() && served && !members_first {
             self.carry_out(subject, &step, wanted, found.as_ref(), &mut notes).await?;
         }
-        if view.deleting && !members_first && matches!(step, Step::Delete | Step::Wait { .. }) {
+        // Where the engine would not act yet, it says why, or mends what it can.
+        if view.deleting
+            && served
+            && paused.is_none()
+            && !members_first
+            && matches!(step, Step::Delete | Step::Wait { .. })
+        {
             let report = Report { notes, ..unserved(view, waiting("the server is being deleted".into())) };
             return Ok(Learned { report, node, server: found, step });
         }
