@@ -1,11 +1,12 @@
 //! Finalizer and annotations are stripped, and every process dies, right after one of the calls of a life, in a cloud that
 //! shows everything as late as it may. Or that call goes wrong, and the rest follows with the next thing that is made. What was
 //! made so far must be found again.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
-use crate::checks::{Verdict, at_rest, close, converged};
+use crate::checks::Verdict;
+use crate::hands::Hands;
 use crate::scenarios::lifetime::{Life, reference};
-use crate::scenarios::storm::{end, rest};
+use crate::scenarios::storm::to_the_end;
 use common::testing::wire::{Fate, Spoiled};
 use common::testing::{Chance, Lags, Variety};
 
@@ -36,10 +37,5 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
     }
     hands.act(&mut world, Act::Strip, &mut chance);
     hands.act(&mut world, Act::CrashAll, &mut chance);
-    let mut verdict = Verdict::default();
-    rest(&mut world, &mut hands, settle, &mut chance);
-    at_rest(&world, "rest", &mut verdict);
-    converged(&world, "rest", &mut verdict);
-    end(&mut world, &mut hands, settle, &mut chance, &mut verdict);
-    close(&world, verdict)
+    to_the_end(&mut world, &mut hands, settle, &mut chance, Verdict::default())
 }
