@@ -35,6 +35,7 @@ impl Clusters {
         self.0.delete(name, &DeleteParams::default()).await?;
         e2e::wait_until_gone(&self.0, name, PATIENCE).await
     }
+    #[allow(clippy::needless_pass_by_value)] // json!s are written in place
     async fn create_with(&self, metadata: Value, fields: &Value) -> Result<()> {
         let mut spec = json!({"identityRef": {"name": "creds", "cloudName": "c"}, "network": {"filter": {"name": "private"}}, "tags": ["cluster"]});
         if let (Some(spec), Some(fields)) = (spec.as_object_mut(), fields.as_object()) {

@@ -153,5 +153,6 @@ pub fn addresses(server: &OpenStackServer) -> &[NodeAddress] {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // json!s are written in place
 #[path = "tests.rs"]
 mod tests;

@@ -261,8 +261,8 @@ impl Reconciler {
     ) -> Result<Vec<Wanted>, Progress> {
         let Some(cluster) = &node.cluster else { return Ok(Vec::new()) };
         let ports = balanced_ports(&cluster.spec);
-        let none = |port: &i64| Wanted { port: *port, pool: None, address: None };
-        let Some(server) = server else { return Ok(ports.iter().map(none).collect()) };
+        let unmade = |port: &i64| Wanted { port: *port, pool: None, address: None };
+        let Some(server) = server else { return Ok(ports.iter().map(unmade).collect()) };
         let network = cluster.status.as_ref().and_then(|it| it.network.as_ref()).map_or("", |it| it.id.as_str());
         let address = match management_port(server, network) {
             Some(port) => address_of(session, &port).await.map_err(Progress::Failed)?,

@@ -78,7 +78,7 @@ async fn case_73__a_cluster_of_the_go_provider_is_taken_over_without_a_second_po
         assert_eq!((ports.len(), &ports[0].id, &fips[0].id), (1, &legacy, &address));
         // when it goes, then so does what was taken over
         clusters.gone("c").await?;
-        stage.until("nothing left", |things| things.is_empty()).await?;
+        stage.until("nothing left", <[_]>::is_empty).await?;
         e2e::wait_until_gone(&stage.servers, "c-bastion", PATIENCE).await
     })
     .await;

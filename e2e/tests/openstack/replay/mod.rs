@@ -1,5 +1,7 @@
 //! The replay list: what happened to others, one test per case, on the emulated cloud through a real API server. Numbers are those of
 //! docs/openstack-cases.md, which says in words what each case is.
+#![allow(clippy::needless_pass_by_value)] // json!s are written in place
+
 mod bastions;
 mod creation;
 mod credentials;
