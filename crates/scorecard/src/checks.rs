@@ -142,7 +142,7 @@ fn records(ledger: &Ledger, id: &str) -> bool {
 }
 fn held(object: &Object) -> bool {
     let has = |name| object.view.annotations.contains_key(name);
-    has(names::PAUSED) || has(names::DELETE_FOR_MOVE) || object.view.finalizers.iter().any(|f| f == crate::acts::PEER)
+    has(names::PAUSED) || has(names::DELETE_FOR_MOVE) || object.view.finalizers.iter().any(|f| f == crate::hands::PEER)
 }
 
 /// Every owner that may be served has what it wants, or a good reason not to.

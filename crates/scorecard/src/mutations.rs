@@ -43,7 +43,7 @@ pub const ALL: &[Mutation] = &[
     off(Rule::StrikeFreshOnly, "a refusal strikes a renewed intent", &["core", "S7", "users"]),
     off(Rule::MarkOwnUntagged, "an own untagged thing forgotten on the way down", &["S1", "core", "S7"]),
     off(Rule::GuardIntent, "intent stored over a changed owner", &["moves", "S8", "users"]),
-    off(Rule::StatusBeforeCreate, "create before status knows the owner id", &["users"]),
+    off(Rule::StatusBeforeCreate, "create before status knows the owner id", &["stripped", "users"]),
     off(Rule::RebuildLedger, "a rolled back ledger believed", &["users", "S8"]),
     off(Rule::RecoverOwnerId, "a stripped owner id minted anew", &["S8", "users"]),
     off(Rule::NoMintBesideMarks, "minted beside living things", &["S8", "moves"]),

@@ -76,5 +76,7 @@ async fn drift() -> Result<()> {
         assert_eq!((times("get"), times("update")), (1, 2), "{of_things:?}");
     }
     seen(&format!("one of {count} objects drifted: {}", of_things.join(", ")));
+    // Nobody mends what goes with its namespace.
+    controller.kill().await?;
     stage.clear().await
 }

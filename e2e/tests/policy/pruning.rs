@@ -303,6 +303,8 @@ impl Row<'_> {
     async fn end(&self) -> Result<()> {
         let stage = self.stage;
         let goes = goes(self.situation, self.behaviour, self.action, self.like_upstream);
+        let uid = |child: Option<Value>| child.unwrap_or_default()["metadata"]["uid"].as_str().map(str::to_owned);
+        let before = if self.situation == KindVanished { None } else { uid(stage.get(&self.child()).await?) };
         if self.situation != FinalizerStripped {
             if self.situation == KindVanished {
                 let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -335,7 +337,14 @@ impl Row<'_> {
             }
             stage.gone(&self.name).await?;
         }
-        if self.situation != KindVanished {
+        if self.situation == RequiredByAnother && goes {
+            // The other policy makes it anew at once: another object under the same name.
+            until(&format!("the first {} to be gone", self.name), PATIENCE, || async {
+                let now = uid(stage.get(&self.child()).await?);
+                Ok(if now.is_none() || now != before { Seen::Yes(()) } else { Seen::NotYet(format!("{now:?}")) })
+            })
+            .await?;
+        } else if self.situation != KindVanished {
             self.child_is(goes, "in the end").await?;
         }
         self.tidy().await

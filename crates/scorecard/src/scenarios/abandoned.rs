@@ -1,7 +1,8 @@
 //! S10 and S12: owners that are lost without us, and planted orphans. An audit names every orphan and nothing else.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
 use crate::checks::{Verdict, close};
+use crate::hands::Hands;
 use crate::scenarios::lifetime::slow;
 use crate::scenarios::storm::rest;
 use common::engine::{Settings, Timing};

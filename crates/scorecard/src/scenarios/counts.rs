@@ -1,7 +1,7 @@
 //! What a quiet life costs: writes while twelve pieces come up in four waves, and nothing at all afterwards.
-use crate::acts::Hands;
 use crate::bench::Bench;
 use crate::checks::{Verdict, at_rest, close, converged};
+use crate::hands::Hands;
 use crate::scenarios::storm::rest;
 use common::testing::{Chance, Lags, Variety};
 

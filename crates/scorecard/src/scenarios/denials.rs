@@ -1,7 +1,8 @@
 //! S11: a permission is missing, for every mutating call, before and after creation. The finalizer stays, a condition names it.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
 use crate::checks::{Verdict, at_rest, close, converged};
+use crate::hands::Hands;
 use crate::scenarios::lifetime::slow;
 use crate::scenarios::storm::{end, rest};
 use common::names;

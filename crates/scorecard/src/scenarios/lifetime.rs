@@ -1,7 +1,8 @@
 //! One owner's whole life, the same every time: born, edited, deleted. Plans that address calls by number rest on it.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
 use crate::checks::{Verdict, all_gone, at_rest, close, converged};
+use crate::hands::Hands;
 use crate::scenarios::storm::rest;
 use common::engine::rules::Rulebook;
 use common::testing::wire::{Made, Target};

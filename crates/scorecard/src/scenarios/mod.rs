@@ -8,6 +8,7 @@ pub mod paused;
 pub mod sleepers;
 pub mod storm;
 pub mod strangers;
+pub mod stripped;
 pub mod upheaval;
 pub mod views;
 
@@ -99,6 +100,13 @@ pub const ALL: &[Scenario] = &[
         title: "asleep at every call, the name used again",
         cases: sleepers::cases,
         run: sleepers::run,
+        share: 10,
+    },
+    Scenario {
+        name: "stripped",
+        title: "annotations stripped and all killed at every call",
+        cases: stripped::cases,
+        run: stripped::run,
         share: 10,
     },
     Scenario {

@@ -1,9 +1,10 @@
 //! Nothing happens in the cloud while an owner is paused, whatever is asked of it; all of it happens afterwards.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
-use crate::checks::{Verdict, at_rest, close, converged};
+use crate::checks::Verdict;
+use crate::hands::Hands;
 use crate::scenarios::lifetime::slow;
-use crate::scenarios::storm::{end, rest};
+use crate::scenarios::storm::{rest, to_the_end};
 use common::testing::wire::Target;
 use common::testing::{Chance, Edit, Variety};
 
@@ -56,9 +57,5 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
         verdict.violations.insert(format!("{} cloud writes while paused", after - before));
     }
     hands.act(&mut world, Act::Unpause, &mut chance);
-    rest(&mut world, &mut hands, settle, &mut chance);
-    at_rest(&world, "rest", &mut verdict);
-    converged(&world, "rest", &mut verdict);
-    end(&mut world, &mut hands, settle, &mut chance, &mut verdict);
-    close(&world, verdict)
+    to_the_end(&mut world, &mut hands, settle, &mut chance, verdict)
 }

@@ -1,10 +1,11 @@
 //! A process falls asleep at one of its calls. Another one takes the owner down, and its name is used again: when the sleeper
 //! wakes up, it must leave the new owner alone.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
-use crate::checks::{Verdict, at_rest, close, converged};
+use crate::checks::Verdict;
+use crate::hands::Hands;
 use crate::scenarios::lifetime::{Life, reference, slow};
-use crate::scenarios::storm::{end, rest};
+use crate::scenarios::storm::to_the_end;
 use common::testing::{Chance, Variety};
 
 /// How many histories there are: one for every call of a life.
@@ -33,10 +34,5 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
     world.run_for(12 * settle);
     hands.act(&mut world, Act::CreateAgain, &mut chance);
     world.run_for(12 * settle);
-    let mut verdict = Verdict::default();
-    rest(&mut world, &mut hands, settle, &mut chance);
-    at_rest(&world, "rest", &mut verdict);
-    converged(&world, "rest", &mut verdict);
-    end(&mut world, &mut hands, settle, &mut chance, &mut verdict);
-    close(&world, verdict)
+    to_the_end(&mut world, &mut hands, settle, &mut chance, Verdict::default())
 }

@@ -1,7 +1,8 @@
 //! Everything at once, by chance: a bad wire, lagging watches and listings, crashes, freezes, users and strangers.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
 use crate::checks::{Verdict, all_gone, at_rest, close, converged, silent};
+use crate::hands::Hands;
 use common::testing::wire::Target;
 use common::testing::{Chance, Edit, Lags, Millis, Variety, World};
 use std::time::Duration;
@@ -260,6 +261,21 @@ pub fn rest(world: &mut World, hands: &mut Hands, settle: Millis, chance: &mut C
     hands.act(world, Act::Confirm, chance);
     world.wake_all();
     world.run_for(12 * settle);
+}
+
+/// The rest of a history in which nothing more happens: it comes to rest, is judged, and its owners are deleted.
+pub fn to_the_end(
+    world: &mut World,
+    hands: &mut Hands,
+    settle: Millis,
+    chance: &mut Chance,
+    mut verdict: Verdict,
+) -> Verdict {
+    rest(world, hands, settle, chance);
+    at_rest(world, "rest", &mut verdict);
+    converged(world, "rest", &mut verdict);
+    end(world, hands, settle, chance, &mut verdict);
+    close(world, verdict)
 }
 
 /// All owners are deleted; those that were copied and never taken over are told to start with nothing.

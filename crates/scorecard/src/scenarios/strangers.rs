@@ -1,7 +1,8 @@
 //! S9: strangers' things of every kind, in the way of an owner: unmarked, another owner's, ours from another place.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
 use crate::checks::{Verdict, at_rest, close, converged};
+use crate::hands::Hands;
 use crate::scenarios::lifetime::slow;
 use crate::scenarios::storm::{end, rest};
 use common::identity::{Mark, OwnerId, Place};

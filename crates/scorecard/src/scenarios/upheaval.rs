@@ -1,7 +1,8 @@
 //! S8: status wiped, backups restored, owners moved, each step. Nothing may be made or deleted by any of it.
-use crate::acts::{Act, Hands};
+use crate::acts::Act;
 use crate::bench::Bench;
 use crate::checks::{Verdict, at_rest, close, converged};
+use crate::hands::Hands;
 use crate::scenarios::lifetime::slow;
 use crate::scenarios::storm::{end, rest};
 use common::testing::{Chance, Variety};
