@@ -1,5 +1,6 @@
 //! The definitions' own rules, on a real API server: what a person gets wrong is refused at the door.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
+#![allow(clippy::print_stdout)] // and how it tells its figures
 
 use e2e::{Cluster, TemporaryNamespace, cluster, enabled, manifests};
 use kube::Api;
