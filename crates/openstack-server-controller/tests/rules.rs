@@ -1,6 +1,5 @@
 //! The definitions' own rules, on a real API server: what a person gets wrong is refused at the door.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
-#![allow(clippy::print_stdout)] // and how it tells its figures
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)] // that is how a test fails and tells
 
 use e2e::{Cluster, TemporaryNamespace, cluster, enabled, manifests};
 use kube::Api;
