@@ -72,6 +72,20 @@ struct Bastion {
     message: String,
     shown: Shown,
 }
+/// Does somebody else serve the cluster, or is it not to be told yet whose it is?
+fn unserved_here(progress: &Progress) -> bool {
+    const REASONS: [&str; 7] = [
+        shared::PEER_CONTROLLER,
+        shared::TAKEOVER_REQUIRED,
+        shared::MOVE_UNFINISHED,
+        shared::IDENTITY_MISMATCH,
+        shared::LEDGER_UNREADABLE,
+        shared::LEDGER_TOO_NEW,
+        shared::OWNER_ID_INVALID,
+    ];
+    matches!(progress, Progress::Blocked { reason, .. } if REASONS.contains(reason))
+}
+
 /// What status says of the bastion.
 enum Shown {
     /// What it said before.
@@ -106,6 +120,8 @@ impl Reconciler {
             Err(progress) => (None, None, crate::reconcile::unserved(subject.view, progress)),
         };
         let deleting = subject.view.deleting;
+        // Of what is not ours to serve nothing is said but why.
+        let (networks, bastion) = if unserved_here(&report.progress) { (None, None) } else { (networks, bastion) };
         let mut fields = Map::new();
         if let Some(networks) = networks.as_ref().filter(|_| !deleting) {
             fields.insert("network".into(), json!(networks.network));

@@ -65,7 +65,7 @@ async fn credentials_of_another_project_are_never_used_on_what_stands_in_the_fir
                 reqwest::Method::POST,
                 "principals",
                 &[],
-                Some(&json!({"name": "elsewhere", "token": "another-secret", "account": "acct-2"})),
+                Some(&json!({"principal": "elsewhere", "token": "another-secret", "account": "acct-2"})),
             )
             .await?;
         let clouds = stage.clouds("another-secret").replace("openstack-controller", "elsewhere");
