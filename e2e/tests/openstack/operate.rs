@@ -81,12 +81,17 @@ async fn story() -> Result<()> {
     e2e::wait_until_gone(&stage.servers, "old", PATIENCE).await?;
     let (code, text) = run(&stage, &admin, &["audit"]).await?;
     assert!(code == 3 && text.contains(lost.data["status"]["instanceID"].as_str().unwrap_or("none")), "{code}: {text}");
-    // when one is released, after the controller is gone, then it lets go of everything, and everything stays
+    // when one that lives is to be released, then that is refused
     let before = stage.ours().await?.len();
     let (code, text) = run(&stage, &admin, &["release", "--name=web"]).await?;
+    assert_eq!(code, 1, "{text}");
+    // when it is paused and deleted, after the controller is gone, then it lets go of everything, and everything stays
+    let paused = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}});
+    stage.servers.patch("web", &PatchParams::default(), &Patch::Merge(paused)).await?;
+    stage.delete("web").await?;
+    let (code, text) = run(&stage, &admin, &["release", "--name=web"]).await?;
     assert!(code == 0 && text.contains("server"), "{code}: {text}");
-    let released = stage.servers.get("web").await?;
-    assert_eq!(released.metadata.finalizers.unwrap_or_default(), Vec::<String>::new());
+    e2e::wait_until_gone(&stage.servers, "web", PATIENCE).await?;
     assert_eq!(stage.ours().await?.len(), before);
     stage.wait_finalizers("creds", &[]).await?;
     seen(
