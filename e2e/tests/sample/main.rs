@@ -20,37 +20,4 @@ mod moves;
 mod outage;
 mod quiet;
 
-use e2e::Result;
-use tokio::sync::RwLock;
-
-/// Most stories are told side by side; one that counts what the controllers' account asks for is told alone.
-static FLOOR: RwLock<()> = RwLock::const_new(());
-
-/// Runs a story only if end-to-end tests were asked for; what was seen instead of the wanted is the failure's text.
-async fn tell(name: &str, story: impl Future<Output = Result<()>>) {
-    if e2e::enabled(name) {
-        let _beside_others = FLOOR.read().await;
-        end(name, story.await);
-    }
-}
-
-/// As [`tell`], with nobody else on the control plane.
-async fn tell_alone(name: &str, story: impl Future<Output = Result<()>>) {
-    if e2e::enabled(name) {
-        let _alone = FLOOR.write().await;
-        end(name, story.await);
-    }
-}
-
-/// Tells a figure; `hack/verify` collects these lines.
-#[allow(clippy::print_stdout)] // on a line of its own, after libtest's unfinished one
-fn seen(figure: &str) {
-    println!("\nSEEN: {figure}");
-}
-
-#[allow(clippy::panic)] // how a test fails; the error's own text says everything, its Debug form would hide it
-fn end(name: &str, ended: Result<()>) {
-    if let Err(error) = ended {
-        panic!("{name}: {error}");
-    }
-}
+use e2e::story::{seen, tell, tell_alone};
