@@ -1,7 +1,7 @@
 //! The OpenStack controller's process.
-use common::process::cli::{self, Command, FAILED, Title};
+use common::process::cli::{self, Command, Title};
 use common::process::run::{Failure, Identity};
-use common::process::{run, telemetry};
+use common::process::{carry_out, run};
 use openstack_server_controller::args::OpenStackArgs;
 use openstack_server_controller::{controller, names, operate};
 use std::process::ExitCode;
@@ -18,13 +18,7 @@ async fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(status) => return status,
     };
-    if let Err(why) = telemetry::init(cli.log_format, &cli.log_filter) {
-        return failed(&why.into());
-    }
-    match Box::pin(dispatch(cli.command)).await {
-        Ok(status) => status,
-        Err(why) => failed(&why),
-    }
+    carry_out(cli.log_format, &cli.log_filter, Box::pin(dispatch(cli.command))).await
 }
 
 async fn dispatch(command: Command<OpenStackArgs>) -> Result<ExitCode, Failure> {
@@ -43,9 +37,4 @@ async fn dispatch(command: Command<OpenStackArgs>) -> Result<ExitCode, Failure> 
         Command::Release(args) => operate::release(&args).await,
         Command::Doctor(inspect) => operate::doctor(&inspect).await,
     }
-}
-
-fn failed(why: &Failure) -> ExitCode {
-    tracing::error!(%why, "failed");
-    ExitCode::from(FAILED)
 }

@@ -1,8 +1,8 @@
 //! The policy pruner's process.
 use clap::Parser;
-use common::process::cli::{FAILED, USAGE};
+use common::process::cli::USAGE;
 use common::process::run::{Failure, Identity};
-use common::process::{run, telemetry};
+use common::process::{carry_out, run};
 use policy_pruner::args::{Cli, Command};
 use policy_pruner::cluster::wire::CALL;
 use policy_pruner::{controller, names, operate};
@@ -18,13 +18,7 @@ async fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    if let Err(why) = telemetry::init(cli.log_format, &cli.log_filter) {
-        return failed(&why.into());
-    }
-    match dispatch(cli.command).await {
-        Ok(status) => status,
-        Err(why) => failed(&why),
-    }
+    carry_out(cli.log_format, &cli.log_filter, Box::pin(dispatch(cli.command))).await
 }
 
 async fn dispatch(command: Command) -> Result<ExitCode, Failure> {
@@ -41,9 +35,4 @@ async fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => operate::doctor::doctor(&args).await,
         Command::TriggerUninstall(args) => operate::uninstall::uninstall(&args).await,
     }
-}
-
-fn failed(why: &Failure) -> ExitCode {
-    tracing::error!(%why, "failed");
-    ExitCode::from(FAILED)
 }

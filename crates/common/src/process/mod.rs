@@ -12,4 +12,4 @@ pub mod server;
 pub mod shutdown;
 pub mod telemetry;
 
-pub use run::{Context, Identity, run};
+pub use run::{Context, Identity, carry_out, run};

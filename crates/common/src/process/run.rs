@@ -7,6 +7,7 @@ use super::metrics::Metrics;
 use super::owned::Owned;
 use super::server::Server;
 use super::shutdown;
+use super::telemetry::{self, LogFormat};
 use crate::clock::{SharedClock, SystemClock};
 use crate::engine::fence::{Fence, Open};
 use crate::engine::owner::{OwnerApi, OwnerView};
@@ -22,6 +23,7 @@ use crate::runtime::runner::{Bounds, Ground, Reconciler, Runner};
 use crate::runtime::watch::Source;
 use kube::Client;
 use kube::api::ApiResource;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,6 +179,23 @@ impl Context {
 
 /// Why a process cannot go on.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Sets logs up, does what was asked for, and says why it could not be done.
+pub async fn carry_out(
+    format: LogFormat,
+    filter: &str,
+    work: impl Future<Output = Result<ExitCode, Failure>>,
+) -> ExitCode {
+    if let Err(why) = telemetry::init(format, filter) {
+        // there is no log yet that could say it
+        let _ = writeln!(std::io::stderr(), "error: {why}");
+        return ExitCode::from(cli::FAILED);
+    }
+    work.await.unwrap_or_else(|why| {
+        error!(%why, "failed");
+        ExitCode::from(cli::FAILED)
+    })
+}
 
 /// Runs a controller: server, client, leadership, then `controller` until the first signal. Logs are set up by the caller.
 pub async fn run<F>(
