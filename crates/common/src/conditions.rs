@@ -174,17 +174,15 @@ enum Verdict<'a> {
     Stalled(&'a str, String),
 }
 fn verdict(progress: &Progress) -> Verdict<'_> {
+    if let Some((why, message)) = progress.obstacle() {
+        return Verdict::Stalled(why, message);
+    }
     match progress {
-        Progress::Done | Progress::Gone => Verdict::Done,
         Progress::Waiting { reason, message, .. } => Verdict::Working(reason, message.clone()),
         Progress::Stale(message) => Verdict::Passing(reason::PROGRESSING, message.clone()),
-        Progress::Blocked { reason, message } => Verdict::Stalled(reason, message.clone()),
-        Progress::Failed(fault) => match fault {
-            Fault::Transient(message) => Verdict::Passing(reason::UNAVAILABLE, message.clone()),
-            Fault::Throttled(_) => Verdict::Passing(reason::THROTTLED, "asked to slow down".into()),
-            Fault::Denied(what) => Verdict::Stalled(reason::PERMISSION_DENIED, format!("not permitted: {what}")),
-            Fault::Terminal { reason, message } => Verdict::Stalled(reason, message.clone()),
-        },
+        Progress::Failed(Fault::Transient(message)) => Verdict::Passing(reason::UNAVAILABLE, message.clone()),
+        Progress::Failed(Fault::Throttled(_)) => Verdict::Passing(reason::THROTTLED, "asked to slow down".into()),
+        _ => Verdict::Done,
     }
 }
 
@@ -271,17 +269,15 @@ fn dated(statement: Statement, before: Option<&Condition>, scene: &Scene<'_>) ->
     }
 }
 
-/// Equal but for the words that follow `request`.
+/// Equal but for the ids of requests.
 fn alike(one: &str, other: &str) -> bool {
-    let (mut a, mut b) = (one.split_ascii_whitespace(), other.split_ascii_whitespace());
-    let mut before = "";
-    loop {
-        match (a.next(), b.next()) {
-            (None, None) => return true,
-            (Some(x), Some(y)) if x == y || before == "request" => before = x,
-            _ => return false,
-        }
-    }
+    without_request_ids(one).eq(without_request_ids(other))
+}
+/// The words of a message, less those that follow `request`.
+pub fn without_request_ids(message: &str) -> impl Iterator<Item = &str> {
+    let words = message.split_ascii_whitespace();
+    let before = std::iter::once("").chain(words.clone());
+    words.zip(before).filter(|(_, before)| *before != "request").map(|(word, _)| word)
 }
 
 /// The API server stores no fraction: a time with one would never compare equal to what was stored.

@@ -1,6 +1,6 @@
 //! Events for people: best effort, aggregated, bounded. No pass ever waits for one or fails by one.
 use crate::clock::{Boot, SharedClock};
-use crate::conditions::cut;
+use crate::conditions::{cut, without_request_ids};
 use crate::engine::owner::OwnerView;
 use crate::engine::report::Note;
 use crate::random::Random;
@@ -189,7 +189,9 @@ async fn send_all(
 
 fn digest(order: &Order) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (&order.regarding.uid, order.note.warning, order.note.reason, &order.note.message).hash(&mut hasher);
+    (&order.regarding.uid, order.note.warning, order.note.reason).hash(&mut hasher);
+    // The same trouble met again under another request id is a repeat.
+    without_request_ids(&order.note.message).for_each(|word| word.hash(&mut hasher));
     hasher.finish()
 }
 fn event_name(regarding: &ObjectReference, number: u64) -> String {
@@ -249,6 +251,16 @@ mod tests {
         aggregator.offer(1, "a", at(0));
         aggregator.forget(1);
         assert_eq!(aggregator.offer(1, "b", at(1)), Verdict::Create);
+    }
+    #[test]
+    fn trouble_under_another_request_id_is_a_repeat() {
+        let order = |message: &str| Order {
+            regarding: ObjectReference::default(),
+            note: Note { warning: true, reason: "Quota", message: message.into() },
+        };
+        let first = digest(&order("no room (HTTP 403, request req-1)"));
+        assert_eq!(first, digest(&order("no room (HTTP 403, request req-2)")));
+        assert_ne!(first, digest(&order("no room (HTTP 409, request req-1)")));
     }
     #[test]
     fn an_event_keeps_within_the_api_servers_limits() {

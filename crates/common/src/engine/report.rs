@@ -2,6 +2,7 @@
 use super::estate::{Fault, Ids, Thing};
 use super::owner::OwnerView;
 use crate::identity::{OwnerId, Slot};
+use crate::names::reason;
 use std::time::Duration;
 
 /// How a pass ended.
@@ -31,6 +32,21 @@ pub enum Progress {
     Stale(String),
     /// Taken down; the finalizer is off.
     Gone,
+}
+
+impl Progress {
+    /// What stands in the way until somebody does something: reason and message. What passes by itself is none.
+    pub fn obstacle(&self) -> Option<(&'static str, String)> {
+        match self {
+            Progress::Blocked { reason, message } | Progress::Failed(Fault::Terminal { reason, message }) => {
+                Some((reason, message.clone()))
+            }
+            Progress::Failed(Fault::Denied(what)) => {
+                Some((reason::PERMISSION_DENIED, format!("not permitted: {what}")))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// One slot at the end of the pass.

@@ -11,7 +11,7 @@ use super::telemetry::{self, LogFormat};
 use crate::clock::{SharedClock, SystemClock};
 use crate::engine::fence::{Fence, Open};
 use crate::engine::owner::{OwnerApi, OwnerView};
-use crate::engine::report::{Progress, Report};
+use crate::engine::report::{Note, Progress, Report};
 use crate::events::{Events, Reporter};
 use crate::filter::Filter;
 use crate::names::{self, reason};
@@ -97,7 +97,9 @@ pub struct Desk {
 impl Desk {
     /// Tells people what a pass came to: events, `ownership_conflicts_total`, `owned_resources`. Never fails, never waits.
     pub fn tell(&self, view: &OwnerView, report: &Report) {
-        self.events.publish(report.view.as_ref().unwrap_or(view), &report.notes);
+        let owner = report.view.as_ref().unwrap_or(view);
+        self.events.publish(owner, &report.notes);
+        self.events.publish(owner, obstacle(report).as_slice());
         if matches!(report.progress, Progress::Blocked { reason: reason::OWNERSHIP_CONFLICT, .. }) {
             self.metrics.conflicts.with_label_values(&[self.metrics.controller()]).inc();
         }
@@ -113,6 +115,12 @@ impl Desk {
     pub fn forget(&self, uid: &str) {
         self.owned.forget(uid, &self.metrics);
     }
+}
+
+/// What somebody has to do something about, as an event. A pause is wanted.
+fn obstacle(report: &Report) -> Option<Note> {
+    let (why, message) = report.progress.obstacle().filter(|(why, _)| *why != reason::PAUSED)?;
+    Some(Note { warning: true, reason: why, message })
 }
 
 impl Context {
