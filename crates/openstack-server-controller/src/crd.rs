@@ -1,6 +1,7 @@
 //! The definitions of the custom resources, as they are applied to a cluster.
 use crate::api::{
-    OpenStackCluster, OpenStackClusterTemplate, OpenStackMachine, OpenStackMachineTemplate, OpenStackServer,
+    OpenStackCluster, OpenStackClusterIdentity, OpenStackClusterTemplate, OpenStackMachine, OpenStackMachineTemplate,
+    OpenStackServer,
 };
 use common::crd::{Unwritable, to_yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -16,6 +17,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
         OpenStackClusterTemplate::crd(),
         OpenStackMachine::crd(),
         OpenStackMachineTemplate::crd(),
+        OpenStackClusterIdentity::crd(),
     ];
     for crd in &mut all {
         // A bastion is replaced when its spec changes. Templates are guarded by a policy, which knows a rehearsal of Cluster API.

@@ -32,6 +32,8 @@ pub trait Inputs: Send + Sync {
     async fn image(&self, namespace: &str, name: &str) -> Result<String, Missing>;
     /// The address that a pool gave to this owner; none while it has given none. Asks for one if nobody did.
     async fn address(&self, owner: &OwnerView, pool: &TypedRef) -> Result<Option<String>, Missing>;
+    /// Does Cluster API read a list of failure domains? Its older contract has a map under the same name, and stumbles over a list.
+    async fn reads_lists_of_zones(&self) -> Result<bool, Missing>;
 }
 
 /// Handed in; for tests and simulations.
@@ -73,5 +75,8 @@ impl Inputs for Given {
     }
     async fn address(&self, _owner: &OwnerView, _pool: &TypedRef) -> Result<Option<String>, Missing> {
         Ok(self.held().address.clone())
+    }
+    async fn reads_lists_of_zones(&self) -> Result<bool, Missing> {
+        Ok(true)
     }
 }

@@ -1,9 +1,11 @@
 //! What a pass reads from Kubernetes, over a kube client. Secrets are remembered for a moment, so that a thousand servers with
 //! one set of credentials do not ask a thousand times; a watch forgets what changed.
-use crate::api::{GROUP, IdentityRef, IdentityType, OpenStackServer, TypedRef};
+use crate::api::{IdentityRef, IdentityType, OpenStackClusterIdentity, OpenStackServer, TypedRef};
 use crate::clouds::{self, CloudConfig};
 use crate::inputs::{Inputs, Missing};
+use crate::machine::kube_nodes::CAPI;
 use crate::names::{CA_KEY, CLOUDS_KEY, USER_DATA_KEY};
+use crate::watching::{LOOK_AGAIN, served};
 use async_trait::async_trait;
 use common::clock::{Boot, SharedClock};
 use common::engine::owner::OwnerView;
@@ -12,12 +14,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::core::{GroupVersionKind, Selector, SelectorExt};
 use kube::{Api, Client, Resource, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const REMEMBERED: Duration = Duration::from_secs(30);
+/// The version of Cluster API whose clusters have a list of failure domains.
+const ZONE_LISTS: &str = "v1beta2";
 /// Group and version of claims and addresses.
 pub const IPAM: (&str, &str) = ("ipam.cluster.x-k8s.io", "v1beta2");
 /// Group and version of Image objects.
@@ -37,11 +41,19 @@ pub struct KubeInputs {
     /// Nothing is asked for that is not there.
     read_only: bool,
     secrets: Mutex<HashMap<(String, String), (Boot, Data)>>,
+    /// Does Cluster API read lists of zones, and when was that asked?
+    zone_lists: tokio::sync::Mutex<Option<(Boot, bool)>>,
 }
 impl KubeInputs {
     /// Nothing is read yet.
     pub fn new(client: Client, clock: SharedClock) -> Self {
-        KubeInputs { client, clock, read_only: false, secrets: Mutex::new(HashMap::new()) }
+        KubeInputs {
+            client,
+            clock,
+            read_only: false,
+            secrets: Mutex::default(),
+            zone_lists: tokio::sync::Mutex::default(),
+        }
     }
     /// For looking only: no claim is made.
     #[must_use]
@@ -75,24 +87,17 @@ impl KubeInputs {
         if identity.type_ == IdentityType::Secret {
             return Ok((namespace.to_owned(), identity.name.clone()));
         }
-        let kind = resource((GROUP, "v1alpha1"), "OpenStackClusterIdentity");
-        let kind = ApiResource { plural: "openstackclusteridentities".into(), ..kind };
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
+        let api: Api<OpenStackClusterIdentity> = Api::all(self.client.clone());
         let found = read(api.get(&identity.name).await, "OpenStackClusterIdentity", "", &identity.name)?;
-        let spec = &found.data["spec"];
-        if let Some(selector) = spec.get("namespaceSelector").filter(|it| it.is_object()) {
+        if let Some(selector) = found.spec.namespace_selector {
             self.check_namespace(namespace, selector, &identity.name).await?;
         }
-        let text = |key: &str| spec["secretRef"][key].as_str().map(str::to_owned);
-        text("namespace")
-            .zip(text("name"))
-            .ok_or_else(|| Missing::Unusable(format!("OpenStackClusterIdentity {} names no Secret", identity.name)))
+        Ok((found.spec.secret_ref.namespace, found.spec.secret_ref.name))
     }
-    async fn check_namespace(&self, namespace: &str, selector: &Value, identity: &str) -> Result<(), Missing> {
+    async fn check_namespace(&self, namespace: &str, selector: LabelSelector, identity: &str) -> Result<(), Missing> {
         let unusable =
-            || Missing::Unusable(format!("namespaceSelector of OpenStackClusterIdentity {identity} cannot be read"));
-        let selector: LabelSelector = serde_json::from_value(selector.clone()).map_err(|_| unusable())?;
-        let selector = Selector::try_from(selector).map_err(|_| unusable())?;
+            |_| Missing::Unusable(format!("namespaceSelector of OpenStackClusterIdentity {identity} cannot be read"));
+        let selector = Selector::try_from(selector).map_err(unusable)?;
         let api: Api<Namespace> = Api::all(self.client.clone());
         let found = read(api.get(namespace).await, "Namespace", "", namespace)?;
         if selector.matches(found.labels()) {
@@ -169,6 +174,19 @@ impl Inputs for KubeInputs {
             Err(other) => Err(other),
         }
     }
+    async fn reads_lists_of_zones(&self) -> Result<bool, Missing> {
+        let mut held = self.zone_lists.lock().await;
+        let now = self.clock.boot();
+        match *held {
+            Some((_, true)) => return Ok(true),
+            Some((asked, false)) if now.since(asked) < LOOK_AGAIN => return Ok(false),
+            _ => {}
+        }
+        let found = served(&self.client, CAPI, &[ZONE_LISTS]).await;
+        let reads = found.map_err(|why| Missing::Unavailable(format!("{CAPI}: {why}")))?.is_some();
+        *held = Some((now, reads));
+        Ok(reads)
+    }
 }
 
 /// The claim, owned by the server: it goes when the server's object is gone, and not before.
@@ -215,6 +233,7 @@ fn image_id(image: &DynamicObject, namespace: &str, name: &str) -> Result<String
 #[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn image(status: Value) -> Result<String, Missing> {
         let mut object = DynamicObject::new("i", &resource(ORC, "Image"));

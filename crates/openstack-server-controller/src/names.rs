@@ -30,6 +30,8 @@ pub const AUTHENTICATED: &str = "OpenStackAuthenticationSucceeded";
 pub const FLOATING_ADDRESS_READY: &str = "FloatingAddressFromPoolReady";
 /// Something in the cloud differs from the spec, and is left as it is.
 pub const DRIFTED: &str = "Drifted";
+/// The API server of the cluster has an address. On clusters.
+pub const ENDPOINT_READY: &str = "APIEndpointReady";
 /// The bastion is as wanted. On clusters.
 pub const BASTION_READY: &str = "BastionReady";
 
@@ -85,6 +87,8 @@ pub mod reason {
     pub const WAITING_FOR_CLUSTER: &str = "WaitingForClusterInfrastructure";
     /// The Machine has no bootstrap data yet.
     pub const WAITING_FOR_BOOTSTRAP: &str = "WaitingForBootstrapData";
+    /// The cluster does not say where its API server is.
+    pub const ENDPOINT_NOT_GIVEN: &str = "EndpointNotGiven";
     /// Everything is as the spec says.
     pub const IN_SYNC: &str = "InSync";
     /// Something is not as the spec says.

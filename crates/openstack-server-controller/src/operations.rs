@@ -5,11 +5,12 @@ use http::Method;
 /// Service, operations and request ids.
 pub const NAMES: Names = Names { service: "openstack", operation, request_id: "x-openstack-request-id" };
 /// Collections in use; anything else is `other`.
-const COLLECTIONS: [&str; 18] = [
+const COLLECTIONS: [&str; 23] = [
     "servers",
     "flavors",
     "os-server-groups",
     "os-keypairs",
+    "os-availability-zone",
     "ports",
     "trunks",
     "networks",
@@ -24,11 +25,20 @@ const COLLECTIONS: [&str; 18] = [
     "limits",
     "quotas",
     "metadata",
+    "loadbalancers",
+    "listeners",
+    "pools",
+    "members",
 ];
 
 /// `<collection>.<verb>`; ids are never part of it.
 fn operation(method: &Method, path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    // Members are known within their pool only.
+    let parts = match parts.iter().position(|part| *part == "members") {
+        Some(at) => &parts[at..],
+        None => &parts[..],
+    };
     let Some(at) = parts.iter().position(|part| COLLECTIONS.contains(part)) else { return "version.get".to_owned() };
     let rest = &parts[at + 1..];
     let verb = match (method.as_str(), rest) {

@@ -91,6 +91,13 @@ pub struct Resolver<'a> {
     pub namespace: &'a str,
 }
 
+/// What of a spec an old Nova cannot do, and the microversion that can. Told before anything is made, so that nothing is left.
+fn needed_of_nova(spec: &OpenStackServerSpec) -> impl Iterator<Item = (&'static str, u32)> {
+    let tags = (!spec.tags.is_empty()).then_some(("tags", 52));
+    let devices = (!spec.additional_block_devices.is_empty()).then_some(("additional block devices", 42));
+    tags.into_iter().chain(devices)
+}
+
 impl Resolver<'_> {
     /// Everything that the spec names.
     pub async fn server(
@@ -104,10 +111,13 @@ impl Resolver<'_> {
                 "the spec asks for a trunk, and the cloud has no trunk extension".into(),
             ));
         }
-        if !spec.tags.is_empty() && self.cloud.compute_version().await? < 52 {
-            return Err(Unresolved::Unsupported(
-                "tags need Nova's microversion 2.52, which the cloud does not have".into(),
-            ));
+        for (what, version) in needed_of_nova(spec) {
+            let newest = self.cloud.compute_version().await?;
+            if newest < version {
+                return Err(Unresolved::Unsupported(format!(
+                    "{what} need Nova's microversion 2.{version}, and the cloud's newest is 2.{newest}"
+                )));
+            }
         }
         let image_id = Some(self.image(spec).await?);
         let flavor_id = Some(self.flavor(spec).await?);

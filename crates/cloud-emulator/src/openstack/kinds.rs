@@ -43,7 +43,7 @@ pub(super) const ALL: [Kind; 17] = [
     Kind::Member,
 ];
 /// Words of paths, permissions, faults and settings.
-pub(super) const WORDS: [&str; 21] = [
+pub(super) const WORDS: [&str; 22] = [
     "servers",
     "ports",
     "trunks",
@@ -65,6 +65,7 @@ pub(super) const WORDS: [&str; 21] = [
     "extensions",
     "versions",
     "limits",
+    "os-availability-zone",
 ];
 pub(super) const VERBS: [&str; 9] = ["list", "get", "create", "update", "tag", "mark", "action", "free", "delete"];
 
@@ -185,6 +186,7 @@ pub(super) fn name(request: &Request) -> Naming<'_> {
         (Service::Compute, "GET", ["limits"]) | (Service::Network, "GET", ["quotas", _, "details"]) => {
             ("limits", "get")
         }
+        (Service::Compute, "GET", ["os-availability-zone"]) => ("os-availability-zone", "list"),
         _ => ("", ""),
     };
     if !simple.0.is_empty() {

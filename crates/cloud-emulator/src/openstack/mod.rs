@@ -5,8 +5,8 @@
 //! write it), `/image`, `/volume/v3/<project>`, `/load-balancer`. A principal's name is the id of an application credential and the name of a
 //! user; its token is the secret of the one and the password of the other. The account is the project.
 //!
-//! `settings.lacks` takes names of Neutron's extensions, `load-balancer` (there is no Octavia), and `hard-delete` (deleted servers stay, soft deleted) and
-//! `force-delete` (nobody may end them). Set by hand as a tag, `!status` changes what a server's or volume's state looks like.
+//! `settings.lacks` takes names of Neutron's extensions, `load-balancer` (there is no Octavia), `microversions` (Nova is an old one), `hard-delete` (deleted
+//! servers stay, soft deleted) and `force-delete` (nobody may end them). Volumes of type `multiattach` take several servers. Set by hand as a tag, `!status` changes what a server's or volume's state looks like.
 mod balancers;
 mod creates;
 mod fields;
@@ -57,8 +57,10 @@ const EXTENSIONS: [&str; 8] = [
     "router",
     "uplink-status-propagation",
 ];
-/// The newest microversion of Nova here.
-const NEWEST_COMPUTE: u32 = 96;
+/// The newest microversion of Nova: of a recent one, and of one that lacks `microversions`.
+fn newest_compute(settings: &Settings) -> u32 {
+    if has(settings, "microversions") { 96 } else { 38 }
+}
 
 /// What the cloud holds.
 #[derive(Debug, Default)]
@@ -87,7 +89,7 @@ impl OpenStackState {
         self.store.settle(settings, dice, call.now);
         match (call.naming.kind, call.naming.verb) {
             ("tokens", "create") => return self.tokens.give(settings, dice, call),
-            ("versions", "get") => return Ok(versions(request)),
+            ("versions", "get") => return Ok(versions(request, newest_compute(settings))),
             _ => {}
         }
         if self.tokens.expired(request, call.now) {
@@ -96,6 +98,7 @@ impl OpenStackState {
         match (call.naming.kind, call.naming.verb) {
             ("extensions", "list") => return Ok(Self::extensions(settings)),
             ("limits", "get") => return Ok(self.limits(settings, call)),
+            ("os-availability-zone", "list") => return Ok(zones()),
             _ => {}
         }
         let Some(kind) = ALL.into_iter().find(|kind| kind.plural() == call.naming.kind) else {
@@ -113,7 +116,7 @@ impl OpenStackState {
             return Ok(Answer::new(StatusCode::NOT_FOUND, b"<html><body>404 Not Found</body></html>".to_vec()));
         }
         let version = version_of(request);
-        if kind.service() == Service::Compute && version > NEWEST_COMPUTE {
+        if kind.service() == Service::Compute && version > newest_compute(settings) {
             let message = format!("Version 2.{version} is not supported by the API.");
             return Err(Refused::new(Service::Compute, StatusCode::NOT_ACCEPTABLE, "", message));
         }
@@ -160,10 +163,17 @@ impl OpenStackState {
     }
 }
 
-fn versions(request: &Request) -> Answer {
+/// One that takes servers, and one that does not.
+fn zones() -> Answer {
+    let zone =
+        |name: &str, available: bool| json!({"zoneName": name, "zoneState": {"available": available}, "hosts": null});
+    let body = json!({"availabilityZoneInfo": [zone("nova", true), zone("closed", false)]});
+    Answer::new(StatusCode::OK, body.to_string().into_bytes())
+}
+fn versions(request: &Request, newest_compute: u32) -> Answer {
     let body = match kinds::split(request.uri().path()) {
         Some((Service::Compute, _)) => {
-            json!({"version": {"id": "v2.1", "status": "CURRENT", "version": format!("2.{NEWEST_COMPUTE}"), "min_version": "2.1", "links": []}})
+            json!({"version": {"id": "v2.1", "status": "CURRENT", "version": format!("2.{newest_compute}"), "min_version": "2.1", "links": []}})
         }
         _ => json!({"versions": {"values": [{"id": "v3.14", "status": "stable", "links": []}]}}),
     };

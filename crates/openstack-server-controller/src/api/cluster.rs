@@ -117,6 +117,9 @@ pub struct OpenStackClusterSpec {
     #[schemars(length(max = 32), inner(length(max = 255)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub control_plane_availability_zones: Vec<String>,
+    /// True: no zone is named for machines of the control plane, Nova picks one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane_omit_availability_zone: Option<bool>,
 }
 /// Something of which only little is read.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
@@ -231,6 +234,10 @@ pub struct OpenStackClusterStatus {
     /// The network that floating addresses come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_network: Option<NetworkStatus>,
+    /// Availability zones that take servers, and whether the control plane may stand in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub failure_domains: Vec<FailureDomain>,
     /// The bastion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bastion: Option<BastionStatus>,
@@ -250,6 +257,17 @@ pub struct OpenStackClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
+}
+/// An availability zone, as Cluster API is told of it.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureDomain {
+    /// Its name.
+    #[schemars(length(min = 1, max = 255))]
+    pub name: String,
+    /// May machines of the control plane stand in it?
+    #[serde(default)]
+    pub control_plane: bool,
 }
 /// A network.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]

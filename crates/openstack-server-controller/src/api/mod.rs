@@ -4,6 +4,7 @@
 //! not serve. Nested types keep the names of the Go provider's API, so that its objects are read as they are.
 pub mod cluster;
 pub mod device;
+pub mod identity;
 pub mod machine;
 pub mod params;
 pub mod port;
@@ -12,6 +13,7 @@ pub mod template;
 
 pub use cluster::*;
 pub use device::*;
+pub use identity::*;
 pub use machine::*;
 pub use params::*;
 pub use port::*;

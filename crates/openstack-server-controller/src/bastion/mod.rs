@@ -3,10 +3,13 @@ pub mod controller;
 pub mod estate;
 pub mod reconcile;
 
-use crate::api::{ApiServerSpec, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
+use crate::api::{ApiServerSpec, FailureDomain, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
 use crate::derive::{differing, spec_hash};
+use crate::names::{ENDPOINT_READY, reason};
 use crate::servers::{is_owned, was_ready};
+use common::conditions::{Statement, Tri};
 use kube::ResourceExt;
+use std::collections::BTreeSet;
 
 /// The controller of bastions: in annotations, finalizer and place.
 pub const CONTROLLER: &str = "openstack-bastion";
@@ -95,6 +98,25 @@ pub fn unsupported(spec: &OpenStackClusterSpec, made: Made) -> Option<String> {
     (spec.network.is_none() && spec.subnets.is_empty()).then(|| "spec names neither a network nor subnets".to_owned())
 }
 
+/// What Cluster API is told of the zones. Named zones are for the control plane, or else all of them, unless none is to be named.
+pub fn failure_domains(spec: &OpenStackClusterSpec, zones: &BTreeSet<String>) -> Vec<FailureDomain> {
+    let named = &spec.control_plane_availability_zones;
+    let omitted = spec.control_plane_omit_availability_zone == Some(true);
+    let for_control_plane = |zone: &String| if named.is_empty() { !omitted } else { named.contains(zone) };
+    zones.iter().map(|zone| FailureDomain { name: zone.clone(), control_plane: for_control_plane(zone) }).collect()
+}
+/// Whether the API server of the cluster can be reached, as far as the spec tells.
+pub fn endpoint(spec: &OpenStackClusterSpec) -> Statement {
+    match &spec.control_plane_endpoint {
+        Some(endpoint) if !endpoint.host.is_empty() => Statement::new(ENDPOINT_READY, Tri::True, reason::READY, ""),
+        _ => {
+            let message = "controlPlaneEndpoint is not given: name the address that leads to the API server, unless the control plane \
+                           brings its own; floating IPs and load balancers for it are not made here";
+            Statement::new(ENDPOINT_READY, Tri::False, reason::ENDPOINT_NOT_GIVEN, message)
+        }
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
@@ -151,6 +173,21 @@ mod tests {
         capo.metadata.annotations = None;
         assert_eq!(decide(Some(&spec("a")), Some(&capo), "u"), Step::Use);
         assert!(matches!(decide(Some(&spec("b")), Some(&capo), "u"), Step::Delete(_)));
+    }
+    #[test]
+    fn zones_are_for_the_control_plane_unless_others_are_named_or_none_is() {
+        let told = |fields: Value| {
+            let mut whole = json!({"identityRef": {"name": "n", "cloudName": "c"}});
+            whole.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let spec: OpenStackClusterSpec = serde_json::from_value(whole).unwrap();
+            let all = failure_domains(&spec, &["a".to_owned(), "b".to_owned()].into());
+            all.into_iter().map(|it| (it.name, it.control_plane)).collect::<Vec<_>>()
+        };
+        let both = |a, b| vec![("a".to_owned(), a), ("b".to_owned(), b)];
+        assert_eq!(told(json!({})), both(true, true));
+        assert_eq!(told(json!({"controlPlaneOmitAvailabilityZone": true})), both(false, false));
+        let named = json!({"controlPlaneAvailabilityZones": ["b", "gone"], "controlPlaneOmitAvailabilityZone": true});
+        assert_eq!(told(named), both(false, true));
     }
     #[test]
     fn what_is_not_made_here_is_refused_loudly() {

@@ -1,6 +1,6 @@
 //! One visit of one cluster, as a table of contents: the network is found, the cluster is ready, then comes the bastion.
 use super::estate::{BastionEstate, Wish as Address, slot};
-use super::{CONTROLLER, KIND, Made, SPEC_HASH, Step, decide, unsupported};
+use super::{CONTROLLER, KIND, Made, SPEC_HASH, Step, decide, endpoint, failure_domains, unsupported};
 use crate::api::{
     BastionStatus, GROUP, NetworkParam, NetworkStatus, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer,
     OpenStackServerSpec, SubnetStatus,
@@ -59,11 +59,13 @@ pub struct Reconciler {
     adopt_all: bool,
 }
 
-/// The networks of a cluster.
+/// Where a cluster stands.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Networks {
     network: NetworkStatus,
     external: Option<NetworkStatus>,
+    /// None where the cloud does not tell, or nobody would understand.
+    zones: Option<BTreeSet<String>>,
 }
 /// How the bastion stands.
 struct Bastion {
@@ -126,11 +128,13 @@ impl Reconciler {
         if let Some(networks) = networks.as_ref().filter(|_| !deleting) {
             fields.insert("network".into(), json!(networks.network));
             fields.extend(networks.external.as_ref().map(|it| ("externalNetwork".to_owned(), json!(it))));
+            let zones = networks.zones.as_ref().map(|zones| failure_domains(subject.spec, zones));
+            fields.extend(zones.map(|zones| ("failureDomains".to_owned(), json!(zones))));
             // Set once and never lowered: Cluster API reads it as "was there once".
             fields.insert("initialization".into(), json!({"provisioned": true}));
             fields.insert("ready".into(), json!(true));
         }
-        let mut own = Vec::new();
+        let mut own: Vec<Statement> = networks.iter().filter(|_| !deleting).map(|_| endpoint(subject.spec)).collect();
         if let Some(bastion) = bastion {
             own.push(Statement::new(BASTION_READY, bastion.status, bastion.reason, bastion.message));
             match bastion.shown {
@@ -175,8 +179,11 @@ impl Reconciler {
             return Err(Progress::Blocked { reason: reason::NOT_SUPPORTED, message });
         }
         let session = self.session(view, spec).await?;
-        let networks =
+        let mut networks =
             if view.deleting { Networks::default() } else { self.networks(subject, &known, session.cloud()).await? };
+        if !view.deleting {
+            networks.zones = self.zones(session.cloud()).await?;
+        }
         let wanted = if view.deleting { None } else { Self::wanted(spec, &known, &networks)? };
         let name = server_name(view);
         let found = self.servers.get(&view.namespace, &name).await.map_err(missing)?;
@@ -216,6 +223,18 @@ impl Reconciler {
         self.sessions.of(&config).map_err(Progress::Failed)
     }
 
+    /// A cloud that keeps its zones to itself still has clusters; one that does not answer is asked again.
+    async fn zones(&self, cloud: &dyn Cloud) -> Result<Option<BTreeSet<String>>, Progress> {
+        if !self.inputs.reads_lists_of_zones().await.map_err(missing)? {
+            return Ok(None);
+        }
+        match cloud.zones().await {
+            Ok(zones) => Ok(Some(zones)),
+            Err(fault @ Fault::Transient(_)) => Err(Progress::Failed(fault)),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// As status says, if it was found for this very spec; else asked for.
     async fn networks(
         &self,
@@ -226,7 +245,7 @@ impl Reconciler {
         let same = find(&view.conditions, common::conditions::READY)
             .is_some_and(|it| it.status == "True" && it.observed_generation == Some(view.generation));
         if let (true, Some(network)) = (same, &known.network) {
-            return Ok(Networks { network: network.clone(), external: known.external_network.clone() });
+            return Ok(Networks { network: network.clone(), external: known.external_network.clone(), zones: None });
         }
         self.find_networks(view, spec, cloud).await.map_err(|unresolved| match &unresolved {
             Unresolved::Fault(fault) => Progress::Failed(fault.clone()),
@@ -265,7 +284,7 @@ impl Reconciler {
         let external =
             if spec.enable_external_network == Some(false) { None } else { Self::external(spec, cloud).await? };
         let network = NetworkStatus { name: network.name, id: network.id, tags: Vec::new(), subnets };
-        Ok(Networks { network, external })
+        Ok(Networks { network, external, zones: None })
     }
     async fn external(spec: &OpenStackClusterSpec, cloud: &dyn Cloud) -> Result<Option<NetworkStatus>, Unresolved> {
         let named = |found: Found| NetworkStatus { name: found.name, id: found.id, ..NetworkStatus::default() };

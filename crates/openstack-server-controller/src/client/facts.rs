@@ -2,19 +2,41 @@
 use super::connection::{Ask, ReadError, Service};
 use super::{Client, encode, reply, transient};
 use crate::cloud::{Cloud as _, Extensions};
+use common::clock::Boot;
 use common::engine::estate::Fault;
 use common::ledger::Id;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tokio::sync::Mutex;
 
 /// The newest microversion of Nova whose answers are known here: 2.60, several attachments of one volume.
 const NEWEST_COMPUTE: u32 = 60;
-/// What Neutron can do does not change often.
-const EXTENSIONS_LAST: Duration = Duration::from_hours(1);
+/// What a cloud can do, and where, does not change often.
+const FACTS_LAST: Duration = Duration::from_hours(1);
+/// Something that is asked once for a while, and when.
+pub(super) type Remembered = Mutex<Option<(Boot, BTreeSet<String>)>>;
 
 impl Client {
+    /// What was learned within the hour; else asks. One asks, the others wait for it.
+    async fn remembered(
+        &self,
+        held: &Remembered,
+        ask: impl Future<Output = Result<BTreeSet<String>, Fault>>,
+    ) -> Result<BTreeSet<String>, Fault> {
+        let mut held = held.lock().await;
+        let now = self.connection.clock.boot();
+        if let Some((asked, known)) = &*held
+            && now.since(*asked) < FACTS_LAST
+        {
+            return Ok(known.clone());
+        }
+        let known = ask.await?;
+        *held = Some((now, known.clone()));
+        Ok(known)
+    }
+
     pub(super) async fn ask_extensions(&self) -> Result<Extensions, Fault> {
         #[derive(Deserialize)]
         struct Reply {
@@ -24,18 +46,37 @@ impl Client {
         struct Extension {
             alias: String,
         }
-        let mut held = self.extensions.lock().await;
-        let now = self.connection.clock.boot();
-        if let Some((asked, known)) = &*held
-            && now.since(*asked) < EXTENSIONS_LAST
-        {
-            return Ok(known.clone());
+        self.remembered(&self.extensions, async {
+            let response = self.read(Service::Network, "/extensions".into()).await.map_err(ReadError::fault)?;
+            let Reply { extensions } = reply::decode(&response).map_err(transient)?;
+            Ok(extensions.into_iter().map(|it| it.alias).collect())
+        })
+        .await
+    }
+
+    pub(super) async fn ask_zones(&self) -> Result<BTreeSet<String>, Fault> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Reply {
+            availability_zone_info: Vec<Zone>,
         }
-        let response = self.read(Service::Network, "/extensions".into()).await.map_err(ReadError::fault)?;
-        let Reply { extensions } = reply::decode(&response).map_err(transient)?;
-        let known: Extensions = extensions.into_iter().map(|it| it.alias).collect();
-        *held = Some((now, known.clone()));
-        Ok(known)
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Zone {
+            zone_name: String,
+            zone_state: ZoneState,
+        }
+        #[derive(Deserialize)]
+        struct ZoneState {
+            available: bool,
+        }
+        self.remembered(&self.zones, async {
+            let path = "/os-availability-zone".to_owned();
+            let response = self.read(Service::Compute, path).await.map_err(ReadError::fault)?;
+            let Reply { availability_zone_info: all } = reply::decode(&response).map_err(transient)?;
+            Ok(all.into_iter().filter(|it| it.zone_state.available).map(|it| it.zone_name).collect())
+        })
+        .await
     }
 
     pub(super) async fn ask_compute_version(&self) -> Result<u32, Fault> {

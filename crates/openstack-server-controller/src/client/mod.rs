@@ -7,6 +7,7 @@ pub mod reply;
 pub mod wire;
 
 pub use connection::{Connection, Limits, Service};
+use facts::Remembered;
 
 use crate::cloud::{
     Backend, Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, describe, retagged,
@@ -82,13 +83,14 @@ fn at(kind: Kind, id: &str) -> String {
 pub struct Client {
     connection: Connection,
     version: Mutex<Option<u32>>,
-    extensions: Mutex<Option<(Boot, Extensions)>>,
+    extensions: Remembered,
+    zones: Remembered,
 }
 
 impl Client {
     /// Nothing is asked yet.
     pub fn new(connection: Connection) -> Self {
-        Client { connection, version: Mutex::new(None), extensions: Mutex::new(None) }
+        Client { connection, version: Mutex::new(None), extensions: Mutex::new(None), zones: Mutex::new(None) }
     }
 
     async fn version(&self, service: Service) -> Result<Option<String>, Fault> {
@@ -183,6 +185,9 @@ impl Cloud for Client {
 
     async fn extensions(&self) -> Result<Extensions, Fault> {
         self.ask_extensions().await
+    }
+    async fn zones(&self) -> Result<BTreeSet<String>, Fault> {
+        self.ask_zones().await
     }
     async fn compute_version(&self) -> Result<u32, Fault> {
         self.ask_compute_version().await

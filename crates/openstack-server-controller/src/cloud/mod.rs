@@ -146,6 +146,8 @@ pub trait Cloud: Send + Sync {
     async fn identity(&self) -> Result<Identity, Fault>;
     /// What Neutron can do. Asks once an hour.
     async fn extensions(&self) -> Result<Extensions, Fault>;
+    /// Availability zones of Nova that take servers. Asks once an hour.
+    async fn zones(&self) -> Result<BTreeSet<String>, Fault>;
     /// The newest microversion of Nova that is used here: minor number of 2.x. Asks once.
     async fn compute_version(&self) -> Result<u32, Fault>;
     /// Everything of a kind in the project.
