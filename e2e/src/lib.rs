@@ -20,6 +20,7 @@ pub mod namespace;
 pub mod patience;
 pub mod pki;
 pub mod process;
+pub mod rights;
 pub mod story;
 
 pub use account::Account;

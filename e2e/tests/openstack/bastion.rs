@@ -1,15 +1,13 @@
 //! The bastion of a cluster: made, replaced with the same address, removed, and gone with its cluster.
-use crate::stage::{Stage, condition};
+use crate::stage::{PATIENCE, Stage, condition};
 use crate::{seen, tell};
 use e2e::patience::dynamic_api;
 use e2e::{Error, Result};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const API_VERSION: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
-const PATIENCE: Duration = Duration::from_secs(150);
 
 pub(crate) struct Clusters(Api<DynamicObject>);
 impl Clusters {
@@ -30,10 +28,20 @@ impl Clusters {
         let finalizers = ["openstackcluster.infrastructure.cluster.x-k8s.io"];
         self.create_with(json!({"name": name, "finalizers": finalizers}), fields).await
     }
+    pub(crate) async fn get(&self, name: &str) -> Result<DynamicObject> {
+        Ok(self.0.get(name).await?)
+    }
+    pub(crate) async fn delete(&self, name: &str) -> Result<()> {
+        self.0.delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+    pub(crate) async fn wait_gone(&self, name: &str) -> Result<()> {
+        e2e::wait_until_gone(&self.0, name, PATIENCE).await
+    }
     /// Deletes one and waits until it is gone.
     pub(crate) async fn gone(&self, name: &str) -> Result<()> {
-        self.0.delete(name, &DeleteParams::default()).await?;
-        e2e::wait_until_gone(&self.0, name, PATIENCE).await
+        self.delete(name).await?;
+        self.wait_gone(name).await
     }
     #[allow(clippy::needless_pass_by_value)] // json!s are written in place
     async fn create_with(&self, metadata: Value, fields: &Value) -> Result<()> {
@@ -48,6 +56,11 @@ impl Clusters {
     }
     pub(crate) async fn patch(&self, name: &str, patch: &Value) -> Result<()> {
         self.0.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+    /// As another provider, or a person, would write it.
+    pub(crate) async fn patch_status(&self, name: &str, status: &Value) -> Result<()> {
+        self.0.patch_status(name, &PatchParams::default(), &Patch::Merge(json!({ "status": status }))).await?;
         Ok(())
     }
     pub(crate) async fn wait(
@@ -82,6 +95,7 @@ async fn story() -> Result<()> {
         clusters.wait("plain", "to be ready", |it| condition(it, "Ready").is_some_and(|it| it.0 == "True")).await?;
     assert_eq!(plain.data["status"]["initialization"]["provisioned"], true);
     assert_eq!(plain.data["status"]["network"]["id"], "7e700000-0000-4000-8000-000000000001");
+    assert_eq!(condition(&plain, "APIEndpointReady").map(|it| (it.0, it.1)), Some(("False", "EndpointNotGiven")));
     // given one with what is not made here, then that is said
     clusters.create("managed", &json!({"managedSubnets": [{"cidr": "10.0.0.0/24"}]})).await?;
     clusters
@@ -134,8 +148,7 @@ async fn story() -> Result<()> {
     clusters.patch("c", &json!({"spec": {"bastion": {"enabled": true}}})).await?;
     clusters.wait_bastion("c", |it| it["floatingIP"].is_string()).await?;
     for name in ["c", "plain", "managed"] {
-        clusters.0.delete(name, &DeleteParams::default()).await?;
-        e2e::wait_until_gone(&clusters.0, name, PATIENCE).await?;
+        clusters.gone(name).await?;
     }
     assert_eq!(stage.ours().await?.len(), 0);
     let made = stage.things().await?.iter().filter(|it| it.is_ours()).count();
@@ -162,8 +175,7 @@ async fn pinned() -> Result<()> {
     clusters.wait_bastion("c", |it| it["floatingIP"] == "203.0.113.99").await?;
     let ports = stage.living("port").await?;
     assert_eq!(stage.living("fip").await?[0].fields["port_id"], json!(ports[0].id));
-    clusters.0.delete("c", &DeleteParams::default()).await?;
-    e2e::wait_until_gone(&clusters.0, "c", PATIENCE).await?;
+    clusters.gone("c").await?;
     let left = stage.living("fip").await?;
     assert_eq!((left.len(), json!(left[0].id)), (1, id));
     assert!(stage.ours().await?.is_empty());

@@ -36,9 +36,9 @@ pub(crate) fn objects(machine: &str) -> String {
 
 pub(crate) struct Core {
     pub(crate) machines: Api<DynamicObject>,
-    ours: Api<DynamicObject>,
+    pub(crate) ours: Api<DynamicObject>,
     pub(crate) clusters: Api<DynamicObject>,
-    infrastructure: Api<DynamicObject>,
+    pub(crate) infrastructure: Api<DynamicObject>,
 }
 impl Core {
     pub(crate) async fn of(cluster: &Cluster, namespace: &str) -> Result<Self> {
@@ -114,6 +114,9 @@ async fn story() -> Result<()> {
     assert_eq!((&status["initialization"]["provisioned"], &status["ready"]), (&json!(true), &json!(true)));
     assert_eq!(status["failureDomain"], "nova");
     assert_eq!(condition(&plane_machine, "InstanceReady").map(|it| it.0), Some("True"));
+    // and core knows where machines can stand
+    let known = core.clusters.get("c").await?;
+    assert_eq!(known.data["status"]["failureDomains"], json!([{"name": "nova", "controlPlane": true}]));
     // and the machine of the control plane, alone, stands behind the load balancer
     let members = stage.living("member").await?;
     assert_eq!(members.len(), 1, "{members:?}");

@@ -19,5 +19,6 @@ mod real_parents;
 mod real_stage;
 mod reality;
 mod replay;
+mod rights;
 
 use e2e::story::{seen, tell, tell_alone};

@@ -151,6 +151,7 @@ fn requests() -> Vec<Step> {
         get("compute", "/"),
         get("network", "/extensions"),
         get("compute", "/limits"),
+        get("compute", "/os-availability-zone"),
         get("network", "/quotas/{project}/details"),
         get("network", "/networks?name=private").keep("network", "/networks/0/id"),
         get("network", "/networks?name=other").keep("other", "/networks/0/id"),

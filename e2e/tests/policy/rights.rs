@@ -2,18 +2,17 @@
 //! base is granted in vain.
 use crate::stage::{PATIENCE, Stage};
 use crate::tell;
-use e2e::audit::Request;
-use e2e::{AuditLog, ControllerProcess, Error, Result, Seen, binaries, manifests, until};
+use e2e::{AuditLog, ControllerProcess, Error, Result, Seen, rights, until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 #[tokio::test]
 async fn what_is_asked_for_is_what_is_granted() {
-    tell("what_is_asked_for_is_what_is_granted", rights()).await;
+    tell("what_is_asked_for_is_what_is_granted", story()).await;
 }
 
-async fn rights() -> Result<()> {
+async fn story() -> Result<()> {
     // given a controller with the shipped rights, elected, as the pod of its Deployment
     let stage = Stage::set("rights").await?;
     let log = AuditLog::of(&stage.cluster)?;
@@ -36,15 +35,15 @@ async fn rights() -> Result<()> {
     stop(&mut controller).await?;
     let requests = log.requests(&stage.account.user(), before, log.moment().await?)?;
     // What is granted and refused all the same is refused by admission: the namespace of another test is going.
-    let granted = granted(&stage).await?;
-    let denied = requests.keys().filter(|r| r.code == 403 && !granted.contains(&right(r)));
+    let granted = rights::granted(&stage.cluster, "policy-pruner").await?;
+    let denied = requests.keys().filter(|r| r.code == 403 && !granted.contains(&rights::needed(r)));
     let denied: Vec<String> = denied.map(ToString::to_string).collect();
     // Other tests share the account: some ask for a right that is missing on purpose, or that was given a moment ago.
     let others = ["limitranges", "later.custody.dev", "fleetings."];
     let denied: Vec<_> = denied.into_iter().filter(|r| !others.iter().any(|other| r.contains(other))).collect();
     assert!(denied.is_empty(), "{denied:?}");
     // and everything that the base grants was used
-    let used: BTreeSet<(String, String)> = requests.keys().map(right).collect();
+    let used: BTreeSet<_> = requests.keys().map(rights::needed).collect();
     let unused: Vec<_> = granted.into_iter().filter(|right| !used.contains(right)).collect();
     assert!(unused.is_empty(), "granted and not used: {unused:?}");
     stage.clear().await
@@ -54,35 +53,6 @@ async fn stop(controller: &mut ControllerProcess) -> Result<()> {
     assert!(ended.success(), "{ended}\n{}", controller.log_tail(20));
     Ok(())
 }
-fn right(request: &Request) -> (String, String) {
-    let slash = if request.subresource.is_empty() { "" } else { "/" };
-    let (plural, group) = request.resource.split_once('.').unwrap_or((&request.resource, ""));
-    let dot = if group.is_empty() { "" } else { "." };
-    (request.verb.clone(), format!("{plural}{slash}{}{dot}{group}", request.subresource))
-}
-/// Verb and resource of every rule of the base.
-async fn granted(stage: &Stage) -> Result<BTreeSet<(String, String)>> {
-    let objects = manifests::render(&stage.cluster, &binaries::root().join("deploy/policy-pruner")).await?;
-    let mut all = BTreeSet::new();
-    for role in objects.iter().filter(|o| o.types.as_ref().is_some_and(|t| t.kind.ends_with("Role"))) {
-        for rule in role.data["rules"].as_array().into_iter().flatten() {
-            let words = |field: &str| -> Vec<String> {
-                let list = rule[field].as_array().into_iter().flatten();
-                list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
-            };
-            for group in words("apiGroups") {
-                for resource in words("resources") {
-                    for verb in words("verbs") {
-                        let dot = if group.is_empty() { "" } else { "." };
-                        all.insert((verb, format!("{resource}{dot}{group}")));
-                    }
-                }
-            }
-        }
-    }
-    Ok(all)
-}
-
 fn thing(stage: &Stage, name: &str) -> Value {
     let metadata = json!({"name": name, "namespace": stage.namespace()});
     json!({"apiVersion": "test.custody.dev/v1", "kind": "Thing", "metadata": metadata, "spec": {"a": 1}})

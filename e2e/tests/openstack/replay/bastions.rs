@@ -1,10 +1,96 @@
 //! Cases 66 to 74: bastions.
 use super::play;
 use crate::bastion::{Clusters, bastion};
-use crate::stage::{PATIENCE, condition};
-use kube::api::DeleteParams;
+use crate::stage::{PATIENCE, Thing, condition};
+use kube::api::{DeleteParams, DynamicObject};
 use serde_json::json;
 
+/// Part of the emulator's scenery.
+const PRIVATE: &str = "7e700000-0000-4000-8000-000000000001";
+
+fn ready(cluster: &DynamicObject) -> bool {
+    condition(cluster, "Ready").is_some_and(|it| it.0 == "True")
+}
+
+#[tokio::test]
+async fn case_66__a_bastion_has_the_clusters_tags_network_and_group_and_never_holds_it_up() {
+    play("case66__a_bastion_has_the_clusters_tags_network_and_group_and_never_holds_it_up", async |stage| {
+        stage.behave(&json!({"build": {"servers": {"fixed_ms": 6000}}})).await?;
+        let group = stage.emulator.plant(&json!({"kind": "security_group", "fields": {"name": "bastions"}})).await?;
+        let clusters = Clusters::of(stage).await?;
+        clusters.create("c", &json!({})).await?;
+        clusters.wait("c", "to be ready", ready).await?;
+        // given the security group that another provider made for bastions
+        clusters.patch_status("c", &json!({"bastionSecurityGroup": {"id": group["id"], "name": "bastions"}})).await?;
+        clusters.patch("c", &json!({"spec": bastion("m1.small")})).await?;
+        let waiting = |it: &DynamicObject| condition(it, "BastionReady").is_some_and(|it| it.0 == "False") && ready(it);
+        clusters.wait("c", "to be ready before its bastion is", waiting).await?;
+        clusters.wait_bastion("c", |it| it["id"].is_string()).await?;
+        let server = stage.servers.get("c-bastion").await?;
+        let owners = server.metadata.owner_references.unwrap_or_default();
+        assert_eq!(
+            owners.iter().map(|it| (it.kind.as_str(), it.name.as_str())).collect::<Vec<_>>(),
+            [("OpenStackCluster", "c")]
+        );
+        assert_eq!(server.data["spec"]["tags"], json!(["cluster"]));
+        let port = stage.thing("port", "c-bastion-0").await?;
+        assert_eq!(
+            (&port.fields["network_id"], &port.fields["security_groups"]),
+            (&json!(PRIVATE), &json!([group["id"]]))
+        );
+        clusters.gone("c").await
+    })
+    .await;
+}
+#[tokio::test]
+async fn case_69__a_disabled_bastion_goes_whole_and_before_its_clusters_finalizer() {
+    play("case69__a_disabled_bastion_goes_whole_and_before_its_clusters_finalizer", async |stage| {
+        let clusters = Clusters::of(stage).await?;
+        clusters.create("c", &bastion("m1.small")).await?;
+        clusters.wait_bastion("c", |it| it["floatingIP"].is_string()).await?;
+        clusters.patch("c", &json!({"spec": {"bastion": {"enabled": false}}})).await?;
+        clusters.wait("c", "to have no bastion", |it| it.data["status"]["bastion"].is_null() && ready(it)).await?;
+        e2e::wait_until_gone(&stage.servers, "c-bastion", PATIENCE).await?;
+        stage.until("nothing left of the bastion", |all| !all.iter().any(Thing::is_ours)).await?;
+        // when a cluster with a bastion is deleted, then it stays until its server is gone
+        stage.behave(&json!({"deletion": {"servers": {"fixed_ms": 4000}}})).await?;
+        clusters.patch("c", &json!({"spec": {"bastion": {"enabled": true}}})).await?;
+        clusters.wait_bastion("c", |it| it["floatingIP"].is_string()).await?;
+        clusters.delete("c").await?;
+        stage.wait("c-bastion", "to be going", |it| it.metadata.deletion_timestamp.is_some()).await?;
+        let cluster = clusters.get("c").await?;
+        assert_eq!(cluster.metadata.finalizers.unwrap_or_default(), ["custody.dev/openstack-bastion"]);
+        e2e::wait_until_gone(&stage.servers, "c-bastion", PATIENCE).await?;
+        clusters.wait_gone("c").await?;
+        stage.nothing_made().await
+    })
+    .await;
+}
+#[tokio::test]
+async fn case_70__a_bastion_that_the_spec_no_longer_has_is_removed_whatever_the_status_says() {
+    play("case70__a_bastion_that_the_spec_no_longer_has_is_removed_whatever_the_status_says", async |stage| {
+        let clusters = Clusters::of(stage).await?;
+        // given a status that tells of a bastion that never was, then it is put right
+        clusters.create("stale", &json!({})).await?;
+        clusters.wait("stale", "to be ready", ready).await?;
+        clusters.patch_status("stale", &json!({"bastion": {"id": "of-old", "name": "stale-bastion"}})).await?;
+        clusters.patch("stale", &json!({"metadata": {"annotations": {"e2e/touched": "once"}}})).await?;
+        clusters.wait("stale", "to tell of no bastion", |it| it.data["status"]["bastion"].is_null()).await?;
+        // given a bastion, when status and spec forget it together, then it goes all the same
+        clusters.create("c", &bastion("m1.small")).await?;
+        clusters.wait_bastion("c", |it| it["floatingIP"].is_string()).await?;
+        clusters.patch_status("c", &json!({"bastion": null})).await?;
+        clusters.patch("c", &json!({"spec": {"bastion": null}})).await?;
+        e2e::wait_until_gone(&stage.servers, "c-bastion", PATIENCE).await?;
+        stage.until("nothing left of the bastion", |all| !all.iter().any(Thing::is_ours)).await?;
+        for name in ["stale", "c"] {
+            assert!(ready(&clusters.get(name).await?), "{name}");
+            clusters.gone(name).await?;
+        }
+        Ok(())
+    })
+    .await;
+}
 #[tokio::test]
 async fn case_67__without_an_external_network_no_address_is_asked_for() {
     play("case67__without_an_external_network_no_address_is_asked_for", async |stage| {
@@ -58,10 +144,9 @@ async fn case_74__a_bastion_that_fails_leaves_its_cluster_ready() {
 #[tokio::test]
 async fn case_73__a_cluster_of_the_go_provider_is_taken_over_without_a_second_port() {
     play("case73__a_cluster_of_the_go_provider_is_taken_over_without_a_second_port", async |stage| {
-        let private = "7e700000-0000-4000-8000-000000000001";
         let text = |value: serde_json::Value| value["id"].as_str().unwrap_or_default().to_owned();
         // given what an old version left: a port of another name, a server, an address
-        let legacy = text(stage.emulator.plant(&json!({"kind": "port", "fields": {"name": "ns-c-bastion-0", "network_id": private, "fixed_ips": []}})).await?);
+        let legacy = text(stage.emulator.plant(&json!({"kind": "port", "fields": {"name": "ns-c-bastion-0", "network_id": PRIVATE, "fixed_ips": []}})).await?);
         let server = text(stage.emulator.plant(&json!({"kind": "server", "fields": {"name": "c-bastion", "plugged": [legacy]}})).await?);
         let address = text(stage.emulator.plant(&json!({"kind": "fip", "fields": {"floating_network_id": "7e700000-0000-4000-8000-00000000000e", "floating_ip_address": "203.0.113.50", "port_id": legacy}})).await?);
         let clusters = Clusters::of(stage).await?;

@@ -1,7 +1,9 @@
 //! Cases 21 to 36, 49, 50, 52, 53: a server comes to be, and is seen as it is.
 use super::{id_of, play, port, said};
-use crate::stage::{PATIENCE, Thing, condition, is_ready, spec};
-use kube::api::{Patch, PatchParams};
+use crate::stage::{PATIENCE, Stage, Thing, condition, is_ready, spec};
+use e2e::manifests;
+use e2e::patience::dynamic_api;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
 #[tokio::test]
@@ -186,6 +188,49 @@ async fn case_33_35__names_that_lead_to_none_or_several_are_told_and_nothing_is_
     })
     .await;
 }
+/// Images of the OpenStack resource controller.
+pub(crate) const IMAGES: &str = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: images.openstack.k-orc.cloud}, \
+    spec: {group: openstack.k-orc.cloud, names: {kind: Image, plural: images}, scope: Namespaced, versions: [{name: v1alpha1, served: true, \
+    storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}";
+
+#[tokio::test]
+async fn case_34__an_image_object_is_waited_for_used_when_it_comes_and_told_when_it_is_hopeless() {
+    crate::tell("case34", async {
+        let stage = Stage::set("case34").await?;
+        manifests::apply_text(&stage.cluster, "default", IMAGES).await?;
+        let mut controller = stage.start().await?;
+        let images =
+            dynamic_api(stage.cluster.client().await?, stage.namespace(), "openstack.k-orc.cloud/v1alpha1", "Image", "images");
+        let of = |image: &str| spec(&json!({"image": {"imageRef": {"name": image}}}));
+        let image = |name: &str| json!({"apiVersion": "openstack.k-orc.cloud/v1alpha1", "kind": "Image", "metadata": {"name": name}});
+        let condition = |type_: &str, status: &str, reason: &str| {
+            json!({"type": type_, "status": status, "reason": reason, "message": "so it is", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        // absent
+        stage.create("srv", &of("img")).await?;
+        stage.create("bad", &of("bad")).await?;
+        stage.wait_said("srv", "InstanceReady", &format!("Image {}/img is not there", stage.namespace())).await?;
+        // pending
+        for name in ["img", "bad"] {
+            let object = serde_json::from_value(image(name)).map_err(e2e::Error::other)?;
+            images.create(&PostParams::default(), &object).await?;
+        }
+        stage.wait_said("srv", "InstanceReady", "is not available yet").await?;
+        // hopeless
+        let status = json!({"status": {"conditions": [condition("Progressing", "False", "UnrecoverableError")]}});
+        images.patch_status("bad", &PatchParams::default(), &Patch::Merge(status)).await?;
+        stage.wait_said("bad", "InstanceReady", "False/DependencyFailed: Image").await?;
+        stage.nothing_made().await?;
+        // available: the watch says so
+        let status = json!({"status": {"id": "1a600000-0000-4000-8000-000000000001", "conditions": [condition("Available", "True", "Success")]}});
+        images.patch_status("img", &PatchParams::default(), &Patch::Merge(status)).await?;
+        stage.wait_ready("srv").await?;
+        stage.delete_all().await?;
+        controller.kill().await?;
+        stage.clear().await
+    })
+    .await;
+}
 #[tokio::test]
 async fn case_36__ids_are_taken_as_they_are() {
     play("case36__ids_are_taken_as_they_are", async |stage| {
@@ -251,7 +296,7 @@ async fn case_53__a_paused_server_costs_no_write_and_goes_on_when_it_may() {
         let object = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer",
             "metadata": {"name": "srv", "annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": spec(&json!({}))});
         let object = serde_json::from_value(object).map_err(e2e::Error::other)?;
-        stage.servers.create(&kube::api::PostParams::default(), &object).await?;
+        stage.servers.create(&PostParams::default(), &object).await?;
         stage.wait_said("srv", "Paused", "True/").await?;
         stage.touch("srv").await?;
         assert_eq!(stage.emulator.count_calls(&[("mutating", "true")]).await?, 0);

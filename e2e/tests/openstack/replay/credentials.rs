@@ -1,7 +1,9 @@
 //! Cases 79 and 80, and the other faults of credentials.
 use super::{id_of, play, said};
 use crate::stage::{condition, spec};
-use kube::api::{Patch, PatchParams};
+use e2e::manifests;
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::{Value, json};
 
 fn with(identity: Value) -> Value {
@@ -38,6 +40,34 @@ async fn case_79__each_fault_of_credentials_is_told_in_its_own_words_and_mended_
         for name in ["missing", "keyless", "garbled", "refused"] {
             stage.wait_ready(name).await?;
         }
+        Ok(())
+    })
+    .await;
+}
+#[tokio::test]
+async fn case_79__lent_credentials_serve_the_namespaces_that_they_are_lent_to() {
+    play("case79b__lent_credentials_serve_the_namespaces_that_they_are_lent_to", async |stage| {
+        let lend = async |selector: Value| -> e2e::Result<()> {
+            let spec = json!({"secretRef": {"name": "creds", "namespace": stage.namespace()}, "namespaceSelector": selector});
+            let object = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackClusterIdentity",
+                "metadata": {"name": stage.namespace()}, "spec": spec});
+            manifests::apply_text(&stage.cluster, stage.namespace(), &object.to_string()).await
+        };
+        stage.create("srv", &with(json!({"type": "ClusterIdentity", "name": stage.namespace(), "cloudName": "c"}))).await?;
+        let authentication = "OpenStackAuthenticationSucceeded";
+        stage.wait_said("srv", authentication, &format!("OpenStackClusterIdentity {} is not there", stage.namespace())).await?;
+        lend(json!({"matchLabels": {"team": "others"}})).await?;
+        stage.touch("srv").await?;
+        stage.wait_said("srv", authentication, "is not allowed to use cluster identity").await?;
+        stage.nothing_made().await?;
+        lend(json!({"matchLabels": {"kubernetes.io/metadata.name": stage.namespace()}})).await?;
+        stage.touch("srv").await?;
+        stage.wait_ready("srv").await?;
+        stage.delete_all().await?;
+        let kind = GroupVersionKind::gvk("infrastructure.cluster.x-k8s.io", "v1alpha1", "OpenStackClusterIdentity");
+        let kind = ApiResource::from_gvk_with_plural(&kind, "openstackclusteridentities");
+        let identities: Api<DynamicObject> = Api::all_with(stage.cluster.client().await?, &kind);
+        identities.delete(stage.namespace(), &DeleteParams::default()).await?;
         Ok(())
     })
     .await;

@@ -4,6 +4,7 @@ use crate::stage::{PATIENCE, full, spec};
 use common::clock::{Clock, SystemClock};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 #[tokio::test]
@@ -133,6 +134,35 @@ async fn case_61__deleted_before_anything_was_made_makes_nothing() {
         stage.delete("srv").await?;
         e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
         assert_eq!(stage.emulator.count_calls(&[("mutating", "true")]).await?, 0);
+        Ok(())
+    })
+    .await;
+}
+#[tokio::test]
+async fn case_63__what_others_made_under_our_names_stays_when_ours_goes() {
+    play("case63__what_others_made_under_our_names_stays_when_ours_goes", async |stage| {
+        stage.create("srv", &full()).await?;
+        stage.wait_ready("srv").await?;
+        // given a server, a port and a volume of the very same names, made by somebody else beside ours
+        let mut strangers = BTreeSet::new();
+        for planted in [
+            json!({"kind": "server", "fields": {"name": "srv", "metadata": {}}}),
+            json!({"kind": "port", "fields": {"name": "srv-0", "network_id": "7e700000-0000-4000-8000-000000000001"}}),
+            json!({"kind": "volume", "fields": {"name": "srv-root", "size": 10}}),
+        ] {
+            strangers.insert(stage.emulator.plant(&planted).await?["id"].as_str().unwrap_or_default().to_owned());
+        }
+        // when ours is deleted, even without a ledger that names it
+        let lost = json!({"metadata": {"annotations": {"custody.dev/openstack-ledger": null}}});
+        stage.servers.patch("srv", &PatchParams::default(), &Patch::Merge(lost)).await?;
+        stage.delete("srv").await?;
+        e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
+        stage.nothing_made().await?;
+        let mut left = BTreeSet::new();
+        for kind in ["server", "port", "volume"] {
+            left.extend(stage.living(kind).await?.into_iter().map(|it| it.id));
+        }
+        assert_eq!(left, strangers);
         Ok(())
     })
     .await;

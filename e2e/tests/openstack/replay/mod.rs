@@ -6,8 +6,12 @@ mod bastions;
 mod creation;
 mod credentials;
 mod deletion;
+mod machines;
 mod ports;
 mod volumes;
+
+pub(crate) use creation::IMAGES;
+pub(crate) use machines::{boot, cluster, machine, told};
 
 use crate::stage::{PATIENCE, Stage, Thing, condition, spec};
 use crate::tell;

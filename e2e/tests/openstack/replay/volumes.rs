@@ -55,6 +55,33 @@ async fn case_46__further_devices_are_volumes_or_local() {
     .await;
 }
 #[tokio::test]
+async fn case_47__what_an_old_nova_cannot_do_is_told_before_anything_is_made() {
+    play("case47__what_an_old_nova_cannot_do_is_told_before_anything_is_made", async |stage| {
+        // a volume that takes several servers is refused below 2.60
+        stage.ready("shared", &json!({"rootVolume": {"sizeGiB": 2, "type": "multiattach"}})).await?;
+        assert_eq!(stage.thing("volume", "shared-root").await?.fields["multiattach"], true);
+        stage.delete_all().await
+    })
+    .await;
+    play("case47b__what_an_old_nova_cannot_do_is_told_before_anything_is_made", async |stage| {
+        stage.behave(&json!({"lacks": ["microversions"]})).await?;
+        let device = json!([{"name": "data", "sizeGiB": 5, "storage": {"type": "Volume"}}]);
+        let root = json!({"sizeGiB": 2});
+        stage.create("tagged", &spec(&json!({"tags": ["blue"], "rootVolume": root}))).await?;
+        stage.create("devices", &spec(&json!({"additionalBlockDevices": device}))).await?;
+        for (name, text) in
+            [("tagged", "tags need Nova's microversion 2.52"), ("devices", "additional block devices need")]
+        {
+            let object = stage.wait_said(name, "InstanceReady", &format!("False/NotSupported: {text}")).await?;
+            assert!(super::said(&object, "InstanceReady").ends_with("newest is 2.38"));
+        }
+        stage.nothing_made().await?;
+        // what it can do, it does
+        stage.ready("plain", &json!({"rootVolume": root})).await.map(drop)
+    })
+    .await;
+}
+#[tokio::test]
 async fn case_48__a_strangers_volume_is_left_alone_and_one_in_error_is_replaced() {
     play("case48__a_strangers_volume_is_left_alone_and_one_in_error_is_replaced", async |stage| {
         stage.emulator.plant(&json!({"kind": "volume", "fields": {"name": "taken-root", "size": 3}})).await?;

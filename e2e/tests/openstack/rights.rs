@@ -1,0 +1,119 @@
+//! What is asked for is what is granted: nothing is denied, and nothing is granted in vain.
+use crate::machine::Core;
+use crate::replay::{IMAGES, boot, cluster, machine, told};
+use crate::stage::{PATIENCE, Stage, condition, spec};
+use crate::{seen, tell};
+use e2e::patience::dynamic_api;
+use e2e::{AuditLog, ControlPlane, Error, Result, Seen, capi, manifests, rights, until};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+#[tokio::test]
+async fn what_is_asked_for_is_what_is_granted() {
+    tell("what_is_asked_for_is_what_is_granted", story()).await;
+}
+async fn story() -> Result<()> {
+    // given a controller with the shipped rights, elected, and every kind that it may meet
+    let plane = ControlPlane::start().await?;
+    capi::install(plane.cluster()).await?;
+    manifests::apply_text(plane.cluster(), "default", IMAGES).await?;
+    let stage = Stage::on(plane.cluster(), "rights").await?;
+    let log = AuditLog::of(&stage.cluster)?;
+    let before = log.moment().await?;
+    let mut controller = stage.launch("controller")?.start()?;
+    controller.wait_ready(PATIENCE).await?;
+    // when a machine of lent credentials, with an Image and an address of a pool, a bastion and a server that is refused live and die
+    live(&stage, &Core::of(plane.cluster(), stage.namespace()).await?).await?;
+    let ended = controller.stop(Duration::from_secs(40)).await?;
+    assert!(ended.success(), "{ended}\n{}", controller.log_tail(20));
+    // then nothing was denied, and everything that is granted was used
+    let requests = log.requests(&stage.account.user(), before, log.moment().await?)?;
+    let denied: Vec<_> = requests.keys().filter(|it| it.code == 403).map(ToString::to_string).collect();
+    assert!(denied.is_empty(), "denied: {denied:?}");
+    let used: BTreeSet<_> = requests.keys().map(rights::needed).collect();
+    let granted = rights::granted(&stage.cluster, "openstack-server-controller").await?;
+    let unused: Vec<_> = granted.difference(&used).collect();
+    assert!(unused.is_empty(), "granted and not used: {unused:?}");
+    seen(&format!("{} rights granted, each used, none denied", granted.len()));
+    stage.clear().await?;
+    plane.stop().await
+}
+
+/// As the parts that others play would write it.
+async fn play(stage: &Stage, api_version: &str, kind: &str, plural: &str, name: &str, fields: Value) -> Result<()> {
+    let api = dynamic_api(stage.cluster.client().await?, stage.namespace(), api_version, kind, plural);
+    let mut object: DynamicObject =
+        serde_json::from_value(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}))
+            .map_err(Error::other)?;
+    object.data = json!({"spec": fields["spec"]});
+    if api.get_opt(name).await?.is_none() {
+        api.create(&PostParams::default(), &object).await?;
+    }
+    let status = json!({"status": fields["status"]});
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await?;
+    Ok(())
+}
+
+async fn live(stage: &Stage, core: &Core) -> Result<()> {
+    stage.secret("boot", &[("value", "#cloud-config")]).await?;
+    let namespace = stage.namespace();
+    let lent = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackClusterIdentity", "metadata": {"name": "lent"},
+        "spec": {"secretRef": {"name": "creds", "namespace": namespace}, "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}});
+    let infrastructure = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "OpenStackCluster", "metadata": {"name": "c"},
+        "spec": {"identityRef": {"name": "creds", "cloudName": "c"}, "network": {"filter": {"name": "private"}},
+            "bastion": {"spec": {"flavor": {"filter": {"name": "m1.small"}}, "image": {"filter": {"name": "cirros"}}, "sshKeyName": "key"}}}});
+    let all = format!("{}\n---\n{lent}\n---\n{infrastructure}", cluster("c", false));
+    manifests::apply_text(&stage.cluster, namespace, &all).await?;
+    let pool =
+        json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatingIPPool", "name": "pool"});
+    let fields = json!({"identityRef": {"type": "ClusterIdentity", "name": "lent", "cloudName": "c"}, "image": {"imageRef": {"name": "img"}}, "floatingIPPoolRef": pool});
+    machine(stage, core, "m", fields).await?;
+    boot(core, "m").await?;
+    // the Image comes
+    told(core, "m", "InstanceReady", "img is not there").await?;
+    let available = json!({"type": "Available", "status": "True", "reason": "Success", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let image =
+        json!({"spec": {}, "status": {"id": "1a600000-0000-4000-8000-000000000001", "conditions": [available]}});
+    play(stage, "openstack.k-orc.cloud/v1alpha1", "Image", "images", "img", image).await?;
+    // the pool gives an address
+    told(core, "m", "InstanceReady", "WaitingForIPAddressClaim").await?;
+    let planted = json!({"kind": "fip", "fields": {"floating_network_id": "7e700000-0000-4000-8000-00000000000e", "floating_ip_address": "203.0.113.77", "port_id": null}});
+    stage.emulator.plant(&planted).await?;
+    let ipam = "ipam.cluster.x-k8s.io/v1beta2";
+    let reference = json!({"name": "m-floating-ip-address"});
+    let given = json!({"spec": {"address": "203.0.113.77", "prefix": 32, "claimRef": reference, "poolRef": pool}});
+    let api = dynamic_api(stage.cluster.client().await?, namespace, ipam, "IPAddress", "ipaddresses");
+    let mut address: DynamicObject =
+        serde_json::from_value(json!({"apiVersion": ipam, "kind": "IPAddress", "metadata": {"name": "given"}}))
+            .map_err(Error::other)?;
+    address.data = given;
+    api.create(&PostParams::default(), &address).await?;
+    let claimed = json!({"status": {"addressRef": {"name": "given"}}});
+    play(stage, ipam, "IPAddressClaim", "ipaddressclaims", "m-floating-ip-address", claimed).await?;
+    told(core, "m", "Ready", "True/").await?;
+    let bastion = |it: &DynamicObject| condition(it, "BastionReady").is_some_and(|it| it.0 == "True");
+    e2e::wait_for_object(&core.infrastructure, "c", "the bastion", PATIENCE, bastion).await?;
+    // what is refused again and again is one event that is counted up
+    stage.behave(&json!({"quotas": {"servers": 2}})).await?;
+    stage.create("refused", &spec(&json!({}))).await?;
+    stage.wait_said("refused", "InstanceReady", "QuotaExceeded").await?;
+    let events: Api<Event> = Api::namespaced(stage.cluster.client().await?, namespace);
+    until("an event that is counted up", PATIENCE, || async {
+        stage.touch("refused").await?;
+        let all = events.list(&ListParams::default()).await?.items;
+        let counted = all.iter().any(|it| it.series.is_some());
+        let told = || all.iter().map(|it| format!("{:?} {:?}", it.reason, it.note)).collect::<Vec<_>>();
+        Ok(if counted { Seen::Yes(()) } else { Seen::NotYet(format!("{:#?}", told())) })
+    })
+    .await?;
+    stage.delete("refused").await?;
+    core.ours.delete("m", &DeleteParams::default()).await?;
+    e2e::wait_until_gone(&core.ours, "m", PATIENCE).await?;
+    core.infrastructure.delete("c", &DeleteParams::default()).await?;
+    e2e::wait_until_gone(&core.infrastructure, "c", PATIENCE).await?;
+    stage.delete_all().await
+}
