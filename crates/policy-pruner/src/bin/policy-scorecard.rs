@@ -53,6 +53,15 @@ impl Sum {
             self.example = name();
         }
     }
+    fn add(&mut self, other: Sum) {
+        self.histories += other.histories;
+        self.left += other.left;
+        self.foreign += other.foreign;
+        self.stuck += other.stuck;
+        if self.example.is_empty() {
+            self.example = other.example;
+        }
+    }
     fn is_clean(&self) -> bool {
         self.example.is_empty()
     }
@@ -100,10 +109,7 @@ async fn main() -> ExitCode {
         }
     }
     let wanted = if arguments.full { arguments.histories.max(100_000) } else { arguments.histories };
-    let mut pairs = Sum::default();
-    for seed in 1..=wanted.saturating_sub(played) as u64 {
-        pairs.play(History::of_seed(seed, writes_of), || format!("--pair {seed}")).await;
-    }
+    let pairs = pairs(wanted.saturating_sub(played) as u64, &writes_of);
     clean &= pairs.is_clean();
     played += pairs.histories;
     rows.push(pairs.row(["Ours".into(), "any".into(), "two of them, anywhere".into(), "any".into()]));
@@ -125,6 +131,35 @@ async fn main() -> ExitCode {
     ));
     let blind = !arguments.no_mutations && (peer.left == 0 || peer.foreign == 0);
     if clean && !blind { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// So many pairs of mishaps, on every core: a history shares nothing with another.
+fn pairs(count: u64, writes_of: &(impl Fn(Between, usize) -> usize + Sync)) -> Sum {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let some = |first: usize| {
+        let mut sum = Sum::default();
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(why) => return Sum { example: format!("nothing was played: {why}"), ..sum },
+        };
+        runtime.block_on(async {
+            for seed in (1..=count).skip(first).step_by(threads) {
+                sum.play(History::of_seed(seed, writes_of), || format!("--pair {seed}")).await;
+            }
+        });
+        sum
+    };
+    std::thread::scope(|scope| {
+        let hands: Vec<_> = (0..threads).map(|first| scope.spawn(move || some(first))).collect();
+        let mut all = Sum::default();
+        for hand in hands {
+            match hand.join() {
+                Ok(sum) => all.add(sum),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    })
 }
 
 /// One mishap at each write of a life that has none, and a few beyond.
