@@ -25,13 +25,15 @@ const CALL: Duration = Duration::from_secs(5);
 
 /// Repeats within this time are one event with a count.
 const WINDOW: Duration = Duration::from_mins(10);
-/// A repeated event is written at most this often.
+/// A repeated event is written at most this often at first; the pause doubles with every time...
 const BUMP: Duration = Duration::from_secs(30);
+/// ...up to this, so that what stands in the way for days costs two writes an hour.
+const MOST_BUMP: Duration = Duration::from_mins(30);
 /// New events: so many at once, then one per refill.
 const BURST: u32 = 50;
 const REFILL: Duration = Duration::from_secs(2);
 /// Events remembered.
-const MOST_KNOWN: usize = 1024;
+const MOST_KNOWN: usize = 8192;
 
 /// What to do about an event. Pure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +51,8 @@ struct Known {
     count: u32,
     last: Boot,
     written: Boot,
+    /// How long it is held back after it was written.
+    pause: Duration,
 }
 /// Sorts new events from repeats and keeps both within bounds. Pure: time is an argument.
 #[derive(Debug)]
@@ -68,10 +72,11 @@ impl Aggregator {
         if let Some(known) = self.known.get_mut(&digest).filter(|k| now.since(k.last) < WINDOW) {
             known.count = known.count.saturating_add(1);
             known.last = now;
-            if now.since(known.written) < BUMP {
+            if now.since(known.written) < known.pause {
                 return Verdict::Hold;
             }
             known.written = now;
+            known.pause = (known.pause * 2).min(MOST_BUMP);
             return Verdict::Bump(known.name.clone(), known.count);
         }
         if self.tokens == 0 {
@@ -79,7 +84,7 @@ impl Aggregator {
         }
         self.tokens -= 1;
         self.make_room(now);
-        self.known.insert(digest, Known { name: name.to_owned(), count: 1, last: now, written: now });
+        self.known.insert(digest, Known { name: name.to_owned(), count: 1, last: now, written: now, pause: BUMP });
         Verdict::Create
     }
     /// The event could not be written, or is gone: the next one starts anew.
@@ -230,6 +235,13 @@ mod tests {
         assert_eq!(aggregator.offer(1, "d", at(31 + 600)), Verdict::Create, "a new one after ten quiet minutes");
     }
     #[test]
+    fn what_never_ends_is_written_ever_more_seldom() {
+        let mut aggregator = Aggregator::new(at(0));
+        let looks = (0..24 * 60).map(|minute| aggregator.offer(1, "a", at(60 * minute)));
+        let writes = looks.filter(|verdict| *verdict != Verdict::Hold).count();
+        assert!((48..60).contains(&writes), "{writes} writes in a day of one look a minute");
+    }
+    #[test]
     fn a_flood_of_different_events_is_bounded() {
         let mut aggregator = Aggregator::new(at(0));
         let created = (0..1000).filter(|n| aggregator.offer(*n, "x", at(0)) == Verdict::Create).count();
@@ -240,7 +252,7 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut aggregator = Aggregator::new(at(0));
-        for n in 0..5000 {
+        for n in 0..50_000 {
             aggregator.offer(n, "x", at(2 * n));
         }
         assert!(aggregator.known.len() <= MOST_KNOWN);

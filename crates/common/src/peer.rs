@@ -20,11 +20,13 @@ pub struct Guard {
     pub companion: bool,
     /// What `managed-by` must say, on kinds where it counts.
     pub managed_by: Option<&'static str>,
+    /// Objects of this peer are taken over without each being asked for.
+    pub adopt: Option<&'static str>,
 }
 
 impl Guard {
     /// No other provider serves the kind.
-    pub const NONE: Guard = Guard { peers: &[], companion: false, managed_by: None };
+    pub const NONE: Guard = Guard { peers: &[], companion: false, managed_by: None, adopt: None };
 }
 
 /// May the object be written on?
@@ -64,7 +66,7 @@ pub fn verdict(view: &OwnerView, guard: &Guard) -> Verdict {
     };
     let present: Vec<(&Peer, Vec<String>)> =
         guard.peers.iter().map(|p| (p, on(p))).filter(|(_, found)| !found.is_empty()).collect();
-    let asked = view.annotations.get(names::ADOPT_FROM).map(String::as_str);
+    let asked = view.annotations.get(names::ADOPT_FROM).map(String::as_str).or(guard.adopt);
     match present.as_slice() {
         [] => Verdict::Ours,
         [(peer, found)] if asked == Some(peer.name) => Verdict::Adopt { from: peer.name, finalizers: found.clone() },
@@ -90,7 +92,7 @@ mod tests {
         Peer { name: "capx", finalizers: &["x.cluster.x-k8s.io", "x2.cluster.x-k8s.io"] },
         Peer { name: "capy", finalizers: &["y.cluster.x-k8s.io"] },
     ];
-    const GUARD: Guard = Guard { peers: PEERS, companion: false, managed_by: None };
+    const GUARD: Guard = Guard { peers: PEERS, ..Guard::NONE };
 
     fn view(finalizers: &[&str], annotations: &[(&str, &str)]) -> OwnerView {
         OwnerView {
@@ -112,6 +114,13 @@ mod tests {
         assert!(matches!(held(&[(names::ADOPT_FROM, "capy")]), Verdict::Peer { .. }));
         let finalizers = vec!["x.cluster.x-k8s.io".to_owned()];
         assert_eq!(held(&[(names::ADOPT_FROM, "capx")]), Verdict::Adopt { from: "capx", finalizers });
+    }
+    #[test]
+    fn all_objects_of_one_peer_can_be_asked_for_at_once() {
+        let guard = Guard { adopt: Some("capx"), ..GUARD };
+        let finalizers = vec!["x.cluster.x-k8s.io".to_owned()];
+        assert_eq!(verdict(&view(&["x.cluster.x-k8s.io"], &[]), &guard), Verdict::Adopt { from: "capx", finalizers });
+        assert!(matches!(verdict(&view(&["y.cluster.x-k8s.io"], &[]), &guard), Verdict::Peer { .. }));
     }
     #[test]
     fn two_peers_at_once_are_never_adopted_from() {

@@ -87,15 +87,16 @@ impl OpenStackArgs {
             kind: KIND.to_owned(),
             installation: installation.to_owned(),
             timing: self.timing(),
-            peers: Guard { peers: PEERS, companion: false, managed_by: None },
+            peers: self.guard(),
         }
+    }
+    /// How servers live with those of the Go provider.
+    pub fn guard(&self) -> Guard {
+        Guard { peers: PEERS, adopt: self.adopt_from.map(|Provider::Capo| CAPO), ..Guard::NONE }
     }
     /// What the reconciler is told.
     pub fn policy(&self) -> Policy {
-        Policy { adopt_all: self.adopts(CAPO), call: self.call() }
-    }
-    fn adopts(&self, name: &str) -> bool {
-        self.adopt_from.is_some_and(|from| from == Provider::Capo && name == CAPO)
+        Policy { adopt_all: self.adopt_from.is_some(), call: self.call() }
     }
     /// Sessions over real sockets.
     pub fn sessions(&self, clock: &SharedClock, metrics: Option<Arc<Metrics>>) -> Sessions {

@@ -6,6 +6,7 @@ use crate::keeper::Keeper;
 use crate::kube_inputs::KubeInputs;
 use crate::machine::controller::{Machines, wake_owner};
 use crate::machine::kube_nodes::KubeNodes;
+use crate::names::MANAGER;
 use crate::reconcile::{Reconciler, Subject, unserved};
 use crate::secrets::{self, Users};
 use crate::servers::KubeServers;
@@ -110,12 +111,17 @@ impl House {
         (users, Box::pin(driven))
     }
 
+    /// How clusters and machines live with those of the Go provider.
+    fn parents(&self) -> Guard {
+        Guard { managed_by: Some(MANAGER), ..self.args.guard() }
+    }
+
     /// Bastions of OpenStackClusters.
     fn clusters(&self) -> Served {
         let context = self.of(bastion::CONTROLLER);
         let desk = context.desk(ApiResource::erase::<OpenStackCluster>(&()));
         let reconciler = bastion::reconcile::Reconciler::new(
-            self.engine(bastion::CONTROLLER, bastion::KIND, bastion::reconcile::GUARD),
+            self.engine(bastion::CONTROLLER, bastion::KIND, self.parents()),
             self.sessions.clone(),
             self.inputs.clone(),
             Arc::new(KubeServers(context.client.clone())),
@@ -141,7 +147,7 @@ impl House {
         let context = self.of(machine::CONTROLLER);
         let desk = context.desk(ApiResource::erase::<OpenStackMachine>(&()));
         let reconciler = machine::reconcile::Reconciler {
-            engine: self.engine(machine::CONTROLLER, machine::KIND, machine::reconcile::GUARD),
+            engine: self.engine(machine::CONTROLLER, machine::KIND, self.parents()),
             sessions: self.sessions.clone(),
             inputs: self.inputs.clone(),
             servers: Arc::new(KubeServers(context.client.clone())),
@@ -216,6 +222,7 @@ pub(crate) async fn say_invalid(
     let fields = json!({});
     let wish = Wish { current: Some(status), ..Wish::new(controller, view.generation, &fields) };
     let written = write(&*desk.api, &report, &wish, clock.wall()).await;
+    desk.tell(view, &report);
     after(&report, &written)
 }
 /// A status that could not be written is written by the next visit, soon.

@@ -33,6 +33,17 @@ pub fn resource((group, version): (&str, &str), kind: &str) -> ApiResource {
 }
 
 type Data = BTreeMap<String, Vec<u8>>;
+/// What was read a moment ago, by namespace and name.
+type Memory<T> = Mutex<HashMap<(String, String), (Boot, T)>>;
+
+fn recall<T: Clone>(memory: &Memory<T>, key: &(String, String), now: Boot) -> Option<T> {
+    let mut known = memory.lock().unwrap_or_else(PoisonError::into_inner);
+    known.retain(|_, (read, _)| now.since(*read) < REMEMBERED);
+    known.get(key).map(|(_, value)| value.clone())
+}
+fn remember<T>(memory: &Memory<T>, key: (String, String), now: Boot, value: T) {
+    memory.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (now, value));
+}
 
 /// Reads with one client.
 pub struct KubeInputs {
@@ -40,7 +51,9 @@ pub struct KubeInputs {
     clock: SharedClock,
     /// Nothing is asked for that is not there.
     read_only: bool,
-    secrets: Mutex<HashMap<(String, String), (Boot, Data)>>,
+    secrets: Memory<Data>,
+    /// Namespace and name of the Secret that a cluster identity lends to a namespace.
+    lent: Memory<(String, String)>,
     /// Does Cluster API read lists of zones, and when was that asked?
     zone_lists: tokio::sync::Mutex<Option<(Boot, bool)>>,
 }
@@ -51,7 +64,8 @@ impl KubeInputs {
             client,
             clock,
             read_only: false,
-            secrets: Mutex::default(),
+            secrets: Memory::default(),
+            lent: Memory::default(),
             zone_lists: tokio::sync::Mutex::default(),
         }
     }
@@ -69,17 +83,13 @@ impl KubeInputs {
     async fn secret(&self, namespace: &str, name: &str) -> Result<Data, Missing> {
         let key = (namespace.to_owned(), name.to_owned());
         let now = self.clock.boot();
-        {
-            let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-            known.retain(|_, (read, _)| now.since(*read) < REMEMBERED);
-            if let Some((_, data)) = known.get(&key) {
-                return Ok(data.clone());
-            }
+        if let Some(data) = recall(&self.secrets, &key, now) {
+            return Ok(data);
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let secret = read(api.get(name).await, "Secret", namespace, name)?;
         let data: Data = secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect();
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (now, data.clone()));
+        remember(&self.secrets, key, now, data.clone());
         Ok(data)
     }
     /// The namespace and name of the Secret that an identity leads to.
@@ -87,12 +97,18 @@ impl KubeInputs {
         if identity.type_ == IdentityType::Secret {
             return Ok((namespace.to_owned(), identity.name.clone()));
         }
+        let key = (namespace.to_owned(), identity.name.clone());
+        if let Some(known) = recall(&self.lent, &key, self.clock.boot()) {
+            return Ok(known);
+        }
         let api: Api<OpenStackClusterIdentity> = Api::all(self.client.clone());
         let found = read(api.get(&identity.name).await, "OpenStackClusterIdentity", "", &identity.name)?;
         if let Some(selector) = found.spec.namespace_selector {
             self.check_namespace(namespace, selector, &identity.name).await?;
         }
-        Ok((found.spec.secret_ref.namespace, found.spec.secret_ref.name))
+        let secret = (found.spec.secret_ref.namespace, found.spec.secret_ref.name);
+        remember(&self.lent, key, self.clock.boot(), secret.clone());
+        Ok(secret)
     }
     async fn check_namespace(&self, namespace: &str, selector: LabelSelector, identity: &str) -> Result<(), Missing> {
         let unusable =

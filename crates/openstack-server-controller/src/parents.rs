@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_server_is_touched_only_where_the_engine_would_act() {
-        let guard = Guard { peers: PEERS, companion: false, managed_by: None };
+        let guard = Guard { peers: PEERS, ..Guard::NONE };
         let (whole, place) = view("p/r");
         assert!(serves(&whole, "c", &place, &guard, Some("p/r")));
         assert!(serves(&whole, "c", &place, &guard, None));

@@ -21,6 +21,7 @@ use common::engine::owner::{OwnerApi, OwnerView};
 use common::engine::report::{Progress, Report};
 use common::ledger::Ledger;
 use common::names::{self, reason as shared};
+use common::peer::{Verdict, verdict};
 use common::status::{Wish, Written, write};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -156,7 +157,10 @@ impl Reconciler {
                 Err(learned) => return *learned,
             }
         }
-        let prepared = match self.prepare(subject, &session, &identity, &owned).await {
+        let held = paused.is_some() || matches!(verdict(view, self.engine.guard()), Verdict::Peer { .. });
+        let prepared =
+            if held { Ok(Prepared::default()) } else { self.prepare(subject, &session, &identity, &owned).await };
+        let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(progress) => return early(progress, Access::Granted),
         };

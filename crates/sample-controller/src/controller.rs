@@ -136,6 +136,7 @@ impl runner::Reconciler for Controller {
         let fields = json!({});
         let wish = Wish { current: Some(status), ..Wish::new(crate::names::CONTROLLER, view.generation, &fields) };
         let written = write(&*self.desk.api, &report, &wish, self.clock.wall()).await;
+        self.desk.tell(view, &report);
         after(&report, &written)
     }
 

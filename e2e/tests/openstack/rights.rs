@@ -105,7 +105,12 @@ async fn live(stage: &Stage, core: &Core) -> Result<()> {
     until("an event that is counted up", PATIENCE, || async {
         stage.touch("refused").await?;
         let all = events.list(&ListParams::default()).await?.items;
-        let counted = all.iter().any(|it| it.series.is_some());
+        let about = |it: &&Event| {
+            let owner = it.regarding.as_ref().and_then(|it| it.name.as_deref());
+            owner == Some("refused") && it.reason.as_deref() == Some("QuotaExceeded")
+        };
+        let refused: Vec<&Event> = all.iter().filter(about).collect();
+        let counted = matches!(refused.as_slice(), [one] if one.series.as_ref().is_some_and(|it| it.count >= 2));
         let told = || all.iter().map(|it| format!("{:?} {:?}", it.reason, it.note)).collect::<Vec<_>>();
         Ok(if counted { Seen::Yes(()) } else { Seen::NotYet(format!("{:#?}", told())) })
     })

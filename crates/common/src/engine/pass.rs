@@ -79,6 +79,10 @@ impl Engine {
         };
         pass.finish(progress)
     }
+    /// How this controller lives with its peers.
+    pub fn guard(&self) -> &crate::peer::Guard {
+        &self.settings.peers
+    }
     /// Where this owner lives.
     pub fn place_of(&self, view: &OwnerView) -> Place {
         let s = &self.settings;

@@ -99,7 +99,9 @@ impl Desk {
     pub fn tell(&self, view: &OwnerView, report: &Report) {
         let owner = report.view.as_ref().unwrap_or(view);
         self.events.publish(owner, &report.notes);
-        self.events.publish(owner, obstacle(report).as_slice());
+        if self.pauses.reason(owner).is_none() {
+            self.events.publish(owner, obstacle(report).as_slice());
+        }
         if matches!(report.progress, Progress::Blocked { reason: reason::OWNERSHIP_CONFLICT, .. }) {
             self.metrics.conflicts.with_label_values(&[self.metrics.controller()]).inc();
         }
@@ -117,9 +119,10 @@ impl Desk {
     }
 }
 
-/// What somebody has to do something about, as an event. A pause is wanted.
+/// What somebody has to do something about, as an event. A pause is wanted, and a peer may be.
 fn obstacle(report: &Report) -> Option<Note> {
-    let (why, message) = report.progress.obstacle().filter(|(why, _)| *why != reason::PAUSED)?;
+    let wanted = [reason::PAUSED, reason::PEER_CONTROLLER];
+    let (why, message) = report.progress.obstacle().filter(|(why, _)| !wanted.contains(why))?;
     Some(Note { warning: true, reason: why, message })
 }
 

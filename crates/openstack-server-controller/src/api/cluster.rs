@@ -89,7 +89,7 @@ pub struct OpenStackClusterSpec {
     pub tags: Vec<String>,
     /// Where the API server of the cluster can be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = Rule::new("!has(oldSelf.host) || size(oldSelf.host) == 0 || self == oldSelf").message("controlPlaneEndpoint is immutable once it is set"))]
+    #[x_kube(validation = Rule::new("!has(oldSelf.host) || size(oldSelf.host) == 0 || self == oldSelf || (self.host == oldSelf.host && oldSelf.port == 0)").message("controlPlaneEndpoint is immutable once it is set"))]
     pub control_plane_endpoint: Option<ApiEndpoint>,
     /// The API server of the cluster. A managed load balancer is refused unless the status already names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +196,7 @@ pub struct ApiEndpoint {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!self.enabled || has(self.spec)").message("spec is required if bastion is enabled"))]
 pub struct Bastion {
-    /// False: there is no bastion.
+    /// False: there is no bastion. Deprecated: leave the bastion out instead.
     #[serde(default = "yes")]
     pub enabled: bool,
     /// What server it is.
@@ -350,4 +350,10 @@ pub struct BastionStatus {
     /// Its floating address.
     #[serde(default, rename = "floatingIP", skip_serializing_if = "Option::is_none")]
     pub floating_ip: Option<String>,
+    /// No longer filled; kept as it is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<Opaque>,
+    /// No longer filled; kept as it is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Opaque>,
 }

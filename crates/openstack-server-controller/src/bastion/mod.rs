@@ -1,6 +1,7 @@
 //! The bastion of an OpenStackCluster: an OpenStackServer of its own, and a floating IP that outlives its replacements.
 pub mod controller;
 pub mod estate;
+mod networks;
 pub mod reconcile;
 
 use crate::api::{ApiServerSpec, FailureDomain, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
@@ -73,7 +74,7 @@ pub fn decide(wanted: Option<&OpenStackServerSpec>, found: Option<&OpenStackServ
 /// What somebody else has made already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Made {
-    /// Security groups.
+    /// Security groups, of whichever role.
     pub security_groups: bool,
     /// The load balancer of the API server.
     pub balancer: bool,
@@ -108,9 +109,11 @@ pub fn failure_domains(spec: &OpenStackClusterSpec, zones: &BTreeSet<String>) ->
 /// Whether the API server of the cluster can be reached, as far as the spec tells.
 pub fn endpoint(spec: &OpenStackClusterSpec) -> Statement {
     match &spec.control_plane_endpoint {
-        Some(endpoint) if !endpoint.host.is_empty() => Statement::new(ENDPOINT_READY, Tri::True, reason::READY, ""),
+        Some(endpoint) if !endpoint.host.is_empty() && endpoint.port > 0 => {
+            Statement::new(ENDPOINT_READY, Tri::True, reason::READY, "")
+        }
         _ => {
-            let message = "controlPlaneEndpoint is not given: name the address that leads to the API server, unless the control plane \
+            let message = "controlPlaneEndpoint is not given: name host and port that lead to the API server, unless the control plane \
                            brings its own; floating IPs and load balancers for it are not made here";
             Statement::new(ENDPOINT_READY, Tri::False, reason::ENDPOINT_NOT_GIVEN, message)
         }

@@ -1,34 +1,30 @@
 //! One visit of one cluster, as a table of contents: the network is found, the cluster is ready, then comes the bastion.
 use super::estate::{BastionEstate, Wish as Address, slot};
+use super::networks::{Networks, Survey};
 use super::{CONTROLLER, KIND, Made, SPEC_HASH, Step, decide, endpoint, failure_domains, unsupported};
 use crate::api::{
-    BastionStatus, GROUP, NetworkParam, NetworkStatus, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer,
-    OpenStackServerSpec, SubnetStatus,
+    BastionStatus, GROUP, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer, OpenStackServerSpec,
 };
-use crate::cloud::{Cloud, Found, Item, Kind, Lookup, Query};
+use crate::cloud::{Item, Kind};
 use crate::derive::{Defaults, server_spec, spec_hash};
 use crate::inputs::{Inputs, Missing};
-use crate::names::{BASTION_READY, CAPO, MANAGER, PEERS, reason};
+use crate::names::{BASTION_READY, CAPO, reason};
 use crate::parents::{adopts, cluster_name, management_port, missing, request_adoption, serves, waiting};
-use crate::resolve::{Resolver, Unresolved, neutron_query, reason_of};
 use crate::servers::{Parent, Servers, server};
 use crate::session::{Session, Sessions};
 use common::clock::SharedClock;
 use common::concern::Concern;
-use common::conditions::{Statement, Tri, find};
+use common::conditions::{Statement, Tri};
 use common::engine::Engine;
 use common::engine::estate::{Fault, Freshness};
 use common::engine::owner::{OwnerApi, OwnerView};
 use common::engine::report::{Note, Progress, Report};
 use common::names::{self, reason as shared};
-use common::peer::Guard;
+use common::peer::{Verdict, verdict};
 use common::status::{Wish, Written, write};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Who else may serve clusters.
-pub const GUARD: Guard = Guard { peers: PEERS, companion: false, managed_by: Some(MANAGER) };
 
 /// One version of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -59,14 +55,6 @@ pub struct Reconciler {
     adopt_all: bool,
 }
 
-/// Where a cluster stands.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Networks {
-    network: NetworkStatus,
-    external: Option<NetworkStatus>,
-    /// None where the cloud does not tell, or nobody would understand.
-    zones: Option<BTreeSet<String>>,
-}
 /// How the bastion stands.
 struct Bastion {
     status: Tri,
@@ -127,14 +115,16 @@ impl Reconciler {
         let mut fields = Map::new();
         if let Some(networks) = networks.as_ref().filter(|_| !deleting) {
             fields.insert("network".into(), json!(networks.network));
-            fields.extend(networks.external.as_ref().map(|it| ("externalNetwork".to_owned(), json!(it))));
+            // Taken away where there is none any more: the next visit believes what is written here.
+            fields.insert("externalNetwork".into(), json!(networks.external));
             let zones = networks.zones.as_ref().map(|zones| failure_domains(subject.spec, zones));
             fields.extend(zones.map(|zones| ("failureDomains".to_owned(), json!(zones))));
             // Set once and never lowered: Cluster API reads it as "was there once".
             fields.insert("initialization".into(), json!({"provisioned": true}));
             fields.insert("ready".into(), json!(true));
         }
-        let mut own: Vec<Statement> = networks.iter().filter(|_| !deleting).map(|_| endpoint(subject.spec)).collect();
+        let ours = !deleting && !unserved_here(&report.progress);
+        let mut own: Vec<Statement> = ours.then(|| endpoint(subject.spec)).into_iter().collect();
         if let Some(bastion) = bastion {
             own.push(Statement::new(BASTION_READY, bastion.status, bastion.reason, bastion.message));
             match bastion.shown {
@@ -172,26 +162,59 @@ impl Reconciler {
         let Subject { view, spec, status } = subject;
         let known: OpenStackClusterStatus = serde_json::from_value(status.clone()).unwrap_or_default();
         let made = Made {
-            security_groups: known.bastion_security_group.is_some(),
+            security_groups: [
+                &known.bastion_security_group,
+                &known.control_plane_security_group,
+                &known.worker_security_group,
+            ]
+            .into_iter()
+            .any(Option::is_some),
             balancer: known.api_server_load_balancer.is_some(),
         };
         if let Some(message) = unsupported(spec, made).filter(|_| !view.deleting) {
             return Err(Progress::Blocked { reason: reason::NOT_SUPPORTED, message });
         }
         let session = self.session(view, spec).await?;
-        let mut networks =
-            if view.deleting { Networks::default() } else { self.networks(subject, &known, session.cloud()).await? };
-        if !view.deleting {
-            networks.zones = self.zones(session.cloud()).await?;
+        let survey = Survey { cloud: session.cloud(), inputs: &*self.inputs, subject, known: &known };
+        let networks = if view.deleting { Networks::default() } else { survey.networks().await? };
+        let held = view.deleting || paused.is_some() || !self.is_ours(view);
+        match self.bastion(subject, paused, api, &known, &networks, session).await {
+            Ok((bastion, report)) => Ok((networks, Some(bastion), report)),
+            // Trouble with the bastion is the bastion's alone, unless it is not to be told yet whose cluster this is.
+            Err(progress) if !held => {
+                let message = trouble(&progress).unwrap_or_default();
+                let bastion =
+                    Bastion { status: Tri::False, reason: reason_for(&progress), message, shown: Shown::AsBefore };
+                Ok((networks, Some(bastion), crate::reconcile::unserved(view, progress)))
+            }
+            Err(progress) => Err(progress),
         }
-        let wanted = if view.deleting { None } else { Self::wanted(spec, &known, &networks)? };
+    }
+    /// New, or served here: nobody else serves it, and it was not moved or copied here.
+    fn is_ours(&self, view: &OwnerView) -> bool {
+        let new = !view.annotations.contains_key(&names::ledger(CONTROLLER));
+        let nobodys = !matches!(verdict(view, self.engine.guard()), Verdict::Peer { .. });
+        new && nobodys || serves(view, CONTROLLER, &self.engine.place_of(view), self.engine.guard(), None)
+    }
+
+    async fn bastion(
+        &self,
+        subject: Subject<'_>,
+        paused: Option<String>,
+        api: &dyn OwnerApi,
+        known: &OpenStackClusterStatus,
+        networks: &Networks,
+        session: Arc<Session>,
+    ) -> Result<(Bastion, Report), Progress> {
+        let Subject { view, spec, .. } = subject;
+        let wanted = if view.deleting { None } else { Self::wanted(spec, known, networks)? };
         let name = server_name(view);
         let found = self.servers.get(&view.namespace, &name).await.map_err(missing)?;
         let step = decide(wanted.as_ref(), found.as_ref(), &view.uid);
         let mut notes = Vec::new();
         let scope = session.cloud().identity().await.map_err(Progress::Failed)?.scope();
         // While paused, and where the engine may not act, nothing is made or removed.
-        let served = serves(view, CONTROLLER, &self.engine.place_of(view), &GUARD, Some(&scope));
+        let served = serves(view, CONTROLLER, &self.engine.place_of(view), self.engine.guard(), Some(&scope));
         if paused.is_none() && served {
             self.carry_out(subject, &step, wanted.as_ref(), found.as_ref(), &mut notes).await?;
         }
@@ -202,7 +225,7 @@ impl Reconciler {
         }
         let usable = found.as_ref().filter(|_| step == Step::Use);
         let target = usable.and_then(|server| management_port(server, &networks.network.id));
-        let address = self.address(subject, wanted.is_some(), &networks, &session, target.as_deref(), &known).await?;
+        let address = self.address(subject, wanted.is_some(), networks, &session, target.as_deref(), known).await?;
         let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
         let estate = BastionEstate::new(session, address, concern, target);
         let mut report = self.engine.pass(view, paused, api, &estate).await;
@@ -212,7 +235,7 @@ impl Reconciler {
         if report.progress == Progress::Done && !matches!(step, Step::Use | Step::Nothing) {
             report.progress = waiting(bastion.message.clone());
         }
-        Ok((networks, Some(bastion), report))
+        Ok((bastion, report))
     }
 
     async fn session(&self, view: &OwnerView, spec: &OpenStackClusterSpec) -> Result<Arc<Session>, Progress> {
@@ -221,82 +244,6 @@ impl Reconciler {
             other => Progress::Blocked { reason: reason::AUTHENTICATION_FAILED, message: other.to_string() },
         })?;
         self.sessions.of(&config).map_err(Progress::Failed)
-    }
-
-    /// A cloud that keeps its zones to itself still has clusters; one that does not answer is asked again.
-    async fn zones(&self, cloud: &dyn Cloud) -> Result<Option<BTreeSet<String>>, Progress> {
-        if !self.inputs.reads_lists_of_zones().await.map_err(missing)? {
-            return Ok(None);
-        }
-        match cloud.zones().await {
-            Ok(zones) => Ok(Some(zones)),
-            Err(fault @ Fault::Transient(_)) => Err(Progress::Failed(fault)),
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// As status says, if it was found for this very spec; else asked for.
-    async fn networks(
-        &self,
-        Subject { view, spec, .. }: Subject<'_>,
-        known: &OpenStackClusterStatus,
-        cloud: &dyn Cloud,
-    ) -> Result<Networks, Progress> {
-        let same = find(&view.conditions, common::conditions::READY)
-            .is_some_and(|it| it.status == "True" && it.observed_generation == Some(view.generation));
-        if let (true, Some(network)) = (same, &known.network) {
-            return Ok(Networks { network: network.clone(), external: known.external_network.clone(), zones: None });
-        }
-        self.find_networks(view, spec, cloud).await.map_err(|unresolved| match &unresolved {
-            Unresolved::Fault(fault) => Progress::Failed(fault.clone()),
-            Unresolved::Failed(message) | Unresolved::Unsupported(message) | Unresolved::Pending(message) => {
-                Progress::Blocked { reason: reason_of(&unresolved), message: message.clone() }
-            }
-        })
-    }
-    async fn find_networks(
-        &self,
-        view: &OwnerView,
-        spec: &OpenStackClusterSpec,
-        cloud: &dyn Cloud,
-    ) -> Result<Networks, Unresolved> {
-        let resolver = Resolver { cloud, inputs: &*self.inputs, namespace: &view.namespace };
-        let mut subnets = Vec::new();
-        let mut network = match &spec.network {
-            Some(network) => Some(find_network(cloud, network).await?),
-            None => None,
-        };
-        for subnet in &spec.subnets {
-            let found = resolver.subnet(subnet, network.as_ref().map(|it| it.id.as_str())).await?;
-            if network.is_none()
-                && let Some(id) = &found.network
-            {
-                network = Some(find_network(cloud, &NetworkParam { id: Some(id.clone()), filter: None }).await?);
-            }
-            subnets.push(SubnetStatus {
-                name: found.name,
-                id: found.id,
-                cidr: found.cidr.unwrap_or_default(),
-                tags: Vec::new(),
-            });
-        }
-        let network = network.ok_or_else(|| Unresolved::Failed("the network cannot be told".into()))?;
-        let external =
-            if spec.enable_external_network == Some(false) { None } else { Self::external(spec, cloud).await? };
-        let network = NetworkStatus { name: network.name, id: network.id, tags: Vec::new(), subnets };
-        Ok(Networks { network, external, zones: None })
-    }
-    async fn external(spec: &OpenStackClusterSpec, cloud: &dyn Cloud) -> Result<Option<NetworkStatus>, Unresolved> {
-        let named = |found: Found| NetworkStatus { name: found.name, id: found.id, ..NetworkStatus::default() };
-        if let Some(network) = &spec.external_network {
-            return find_network(cloud, network).await.map(|it| Some(named(it)));
-        }
-        let mut found = cloud.find(Lookup::Networks, vec![("router:external", "true".to_owned())]).await?;
-        match found.len() {
-            0 => Ok(None),
-            1 => Ok(Some(named(found.remove(0)))),
-            many => Err(Unresolved::Failed(format!("{many} external networks exist: externalNetwork must name one"))),
-        }
     }
 
     /// The spec of the bastion's server, if there shall be one.
@@ -412,24 +359,12 @@ impl Reconciler {
     }
 }
 
-async fn find_network(cloud: &dyn Cloud, network: &NetworkParam) -> Result<Found, Unresolved> {
-    if let Some(id) = &network.id {
-        return cloud
-            .one(Lookup::Networks, id)
-            .await?
-            .ok_or_else(|| Unresolved::Failed(format!("there is no network {id}")));
-    }
-    let query: Query = network.filter.as_ref().map(neutron_query).unwrap_or_default();
-    let asked = format!("{query:?}");
-    let mut found = cloud.find(Lookup::Networks, query).await?;
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        many => Err(Unresolved::Failed(format!("{many} networks match {asked}: it must be one"))),
-    }
-}
 /// What the server of the bastion is called.
 pub fn server_name(view: &OwnerView) -> String {
     format!("{}-bastion", cluster_name(view))
+}
+fn reason_for(progress: &Progress) -> &'static str {
+    progress.obstacle().map_or(reason::CLOUD_UNAVAILABLE, |(why, _)| why)
 }
 /// What keeps a pass from being done, if something does.
 fn trouble(progress: &Progress) -> Option<String> {
@@ -471,6 +406,7 @@ fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>
         state: status.instance_state,
         ip,
         floating_ip: floating,
+        ..BastionStatus::default()
     };
     let shown = Shown::This(Box::new(shown));
     match progress {

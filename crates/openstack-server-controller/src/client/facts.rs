@@ -1,7 +1,9 @@
 //! What is asked about the cloud itself: what it can do, how far routers reach, what is left of quotas.
 use super::connection::{Ask, ReadError, Service};
+use super::reply::Complaint;
 use super::{Client, encode, reply, transient};
 use crate::cloud::{Cloud as _, Extensions};
+use crate::names::reason;
 use common::clock::Boot;
 use common::engine::estate::Fault;
 use common::ledger::Id;
@@ -15,6 +17,8 @@ use tokio::sync::Mutex;
 const NEWEST_COMPUTE: u32 = 60;
 /// What a cloud can do, and where, does not change often.
 const FACTS_LAST: Duration = Duration::from_hours(1);
+/// When an answer that is too old is asked for again after a failure.
+const AGAIN: Duration = Duration::from_mins(1);
 /// Something that is asked once for a while, and when.
 pub(super) type Remembered = Mutex<Option<(Boot, BTreeSet<String>)>>;
 
@@ -32,9 +36,18 @@ impl Client {
         {
             return Ok(known.clone());
         }
-        let known = ask.await?;
-        *held = Some((now, known.clone()));
-        Ok(known)
+        match (ask.await, held.as_mut()) {
+            (Ok(known), _) => {
+                *held = Some((now, known.clone()));
+                Ok(known)
+            }
+            // What was true an hour ago will do while the cloud does not answer; not everybody asks again at once.
+            (Err(Fault::Transient(_) | Fault::Throttled(_)), Some((asked, known))) => {
+                *asked = *asked + AGAIN;
+                Ok(known.clone())
+            }
+            (Err(fault), _) => Err(fault),
+        }
     }
 
     pub(super) async fn ask_extensions(&self) -> Result<Extensions, Fault> {
@@ -72,8 +85,13 @@ impl Client {
         }
         self.remembered(&self.zones, async {
             let path = "/os-availability-zone".to_owned();
-            let response = self.read(Service::Compute, path).await.map_err(ReadError::fault)?;
-            let Reply { availability_zone_info: all } = reply::decode(&response).map_err(transient)?;
+            let untold = |message: String| Fault::Terminal { reason: reason::NOT_SUPPORTED, message };
+            let response = self.read(Service::Compute, path).await.map_err(|error| match error {
+                ReadError::Complaint(Complaint::NotFound(why)) => untold(why),
+                other => other.fault(),
+            })?;
+            let Reply { availability_zone_info: all } =
+                reply::decode(&response).map_err(|reply::Unreadable(why)| untold(why))?;
             Ok(all.into_iter().filter(|it| it.zone_state.available).map(|it| it.zone_name).collect())
         })
         .await
@@ -89,14 +107,15 @@ impl Client {
             version: String,
         }
         let mut held = self.version.lock().await;
-        if let Some(version) = *held {
+        let now = self.connection.clock.boot();
+        if let Some((_, version)) = held.filter(|(asked, _)| now.since(*asked) < FACTS_LAST) {
             return Ok(version);
         }
         let response = self.connection.read(&Ask::get(Service::Compute, "/".into())).await.map_err(ReadError::fault)?;
         let Reply { version } = reply::decode(&response).map_err(transient)?;
         let minor = version.version.strip_prefix("2.").and_then(|minor| minor.parse::<u32>().ok());
         let minor = minor.ok_or_else(|| Fault::Transient("Nova names no version 2.x".into()))?.min(NEWEST_COMPUTE);
-        *held = Some(minor);
+        *held = Some((now, minor));
         Ok(minor)
     }
 

@@ -82,7 +82,7 @@ fn at(kind: Kind, id: &str) -> String {
 /// A client of one project.
 pub struct Client {
     connection: Connection,
-    version: Mutex<Option<u32>>,
+    version: Mutex<Option<(Boot, u32)>>,
     extensions: Remembered,
     zones: Remembered,
 }

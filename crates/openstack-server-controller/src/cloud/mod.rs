@@ -148,7 +148,7 @@ pub trait Cloud: Send + Sync {
     async fn extensions(&self) -> Result<Extensions, Fault>;
     /// Availability zones of Nova that take servers. Asks once an hour.
     async fn zones(&self) -> Result<BTreeSet<String>, Fault>;
-    /// The newest microversion of Nova that is used here: minor number of 2.x. Asks once.
+    /// The newest microversion of Nova that is used here: minor number of 2.x. Asks once an hour.
     async fn compute_version(&self) -> Result<u32, Fault>;
     /// Everything of a kind in the project.
     async fn list(&self, kind: Kind) -> Result<Inventory, Fault>;

@@ -6,10 +6,10 @@ use crate::api::{GROUP, IdentityRef, OpenStackMachineSpec, OpenStackServer, Open
 use crate::cloud::{Item, Kind};
 use crate::derive::server_spec;
 use crate::inputs::{Inputs, Missing};
-use crate::names::{CAPO, INSTANCE_READY, MANAGER, PEERS, reason};
+use crate::names::{CAPO, INSTANCE_READY, reason};
 use crate::parents::{self, management_port, missing, request_adoption, serves, waiting};
 use crate::reconcile::unserved;
-use crate::servers::{Parent, Servers, said, server};
+use crate::servers::{Parent, Servers, is_owned, said, server};
 use crate::session::{Session, Sessions};
 use common::clock::SharedClock;
 use common::concern::Concern;
@@ -19,16 +19,12 @@ use common::engine::estate::{Fault, Freshness};
 use common::engine::owner::{OwnerApi, OwnerView};
 use common::engine::report::{Note, Progress, Report};
 use common::names::{self, reason as shared};
-use common::peer::Guard;
 use common::status::{Wish, Written, write};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Who else may serve machines.
-pub const GUARD: Guard = Guard { peers: PEERS, companion: false, managed_by: Some(MANAGER) };
 
 /// One version of a machine.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +102,7 @@ impl Reconciler {
     /// The provider id that is to be written, if none is.
     fn new_provider_id(&self, subject: Subject<'_>, step: &Step, server: Option<&OpenStackServer>) -> Option<String> {
         let place = self.engine.place_of(subject.view);
-        let ours = serves(subject.view, CONTROLLER, &place, &GUARD, None);
+        let ours = serves(subject.view, CONTROLLER, &place, self.engine.guard(), None);
         let instance = server.filter(|_| *step == Step::Use && ours)?.status.as_ref()?.instance_id.as_ref()?;
         subject.spec.provider_id.is_none().then(|| provider_id(subject.spec, instance))
     }
@@ -162,9 +158,10 @@ impl Reconciler {
         // Members go before the server, so that nobody is sent to a machine that is not there any more. A pass that begins
         // with records never takes the finalizer off.
         let members_first = view.deleting && !empty;
-        let served = serves(view, CONTROLLER, &place, &GUARD, scope.as_deref());
+        let served = serves(view, CONTROLLER, &place, self.engine.guard(), scope.as_deref());
         if paused.is_none() && served && !members_first {
-            self.carry_out(subject, &step, wanted, found.as_ref(), &mut notes).await?;
+            let identity = identity(subject, node.as_ref());
+            self.carry_out(subject, &step, wanted, identity, found.as_ref(), &mut notes).await?;
         }
         // Where the engine would not act yet, it says why, or mends what it can.
         if view.deleting
@@ -201,13 +198,12 @@ impl Reconciler {
     /// The machine's own credentials, else those of its cluster, else those of its server, which outlives the cluster.
     async fn session(
         &self,
-        Subject { view, spec, .. }: Subject<'_>,
+        subject: Subject<'_>,
         node: Option<&Node>,
         server: Option<&OpenStackServer>,
     ) -> Result<Arc<Session>, Progress> {
-        let of_cluster = node.and_then(|it| it.cluster.as_ref()).map(|it| &it.spec.identity_ref);
-        let identity: Option<&IdentityRef> =
-            spec.identity_ref.as_ref().or(of_cluster).or_else(|| server.map(|it| &it.spec.identity_ref));
+        let view = subject.view;
+        let identity = identity(subject, node).or_else(|| server.map(|it| &it.spec.identity_ref));
         let blocked = |message: String| Progress::Blocked { reason: reason::AUTHENTICATION_FAILED, message };
         let identity = identity.ok_or_else(|| waiting_for_cluster("its cluster names no credentials yet"))?;
         let config = self.inputs.cloud(&view.namespace, identity).await.map_err(|it| match it {
@@ -222,6 +218,7 @@ impl Reconciler {
         Subject { view, .. }: Subject<'_>,
         step: &Step,
         wanted: Option<OpenStackServerSpec>,
+        identity: Option<&IdentityRef>,
         found: Option<&OpenStackServer>,
         notes: &mut Vec<Note>,
     ) -> Result<(), Progress> {
@@ -236,6 +233,12 @@ impl Reconciler {
                 let annotations: BTreeMap<String, String> = asked.into_iter().collect();
                 self.servers.create(&server(parent, &view.name, spec, annotations)).await.map_err(missing)?;
                 notes.push(note("ServerCreated", &view.name));
+            }
+            // Credentials that were replaced are needed for the end, too.
+            (_, _, Some(found)) if let Some(identity) = rotated(found, &view.uid, identity) => {
+                let patch = json!({"spec": {"identityRef": identity}});
+                self.servers.patch(found, &patch).await.map_err(missing)?;
+                notes.push(note("CredentialsReplaced", &view.name));
             }
             (Step::Delete, _, Some(found)) => {
                 self.servers.delete(found).await.map_err(missing)?;
@@ -281,6 +284,16 @@ impl Reconciler {
     }
 }
 
+/// The machine's own credentials, or else those of its cluster.
+fn identity<'a>(Subject { spec, .. }: Subject<'a>, node: Option<&'a Node>) -> Option<&'a IdentityRef> {
+    let of_cluster = node.and_then(|it| it.cluster.as_ref()).map(|it| &it.spec.identity_ref);
+    spec.identity_ref.as_ref().or(of_cluster)
+}
+/// Other credentials for the server of a machine, if it shall have other ones. A region is for life.
+fn rotated<'a>(found: &OpenStackServer, uid: &str, wanted: Option<&'a IdentityRef>) -> Option<&'a IdentityRef> {
+    let has = &found.spec.identity_ref;
+    wanted.filter(|wanted| is_owned(found, uid) && *wanted != has && wanted.region == has.region)
+}
 async fn address_of(session: &Session, port: &str) -> Result<Option<String>, Fault> {
     let kinds = BTreeSet::from([Kind::Port]);
     let first = |item: &Item| match item {

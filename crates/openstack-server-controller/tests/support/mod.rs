@@ -326,7 +326,7 @@ impl World {
 fn reconciler(wire: &Arc<Wire>, time: &Arc<Time>, inputs: &Arc<Given>, seed: u64) -> Reconciler {
     let clock: SharedClock = time.clone();
     let timing = Timing { call: Duration::from_secs(15), ..Timing::DEFAULT };
-    let peers = common::peer::Guard { peers: PEERS, companion: false, managed_by: None };
+    let peers = common::peer::Guard { peers: PEERS, ..common::peer::Guard::NONE };
     let settings = common::engine::Settings {
         controller: CONTROLLER,
         kind: KIND.into(),

@@ -60,8 +60,8 @@ async fn case_69__a_disabled_bastion_goes_whole_and_before_its_clusters_finalize
         stage.wait("c-bastion", "to be going", |it| it.metadata.deletion_timestamp.is_some()).await?;
         let cluster = clusters.get("c").await?;
         assert_eq!(cluster.metadata.finalizers.unwrap_or_default(), ["custody.dev/openstack-bastion"]);
-        e2e::wait_until_gone(&stage.servers, "c-bastion", PATIENCE).await?;
         clusters.wait_gone("c").await?;
+        assert!(stage.servers.get_opt("c-bastion").await?.is_none(), "the cluster goes after its server");
         stage.nothing_made().await
     })
     .await;
@@ -100,6 +100,15 @@ async fn case_67__without_an_external_network_no_address_is_asked_for() {
         clusters.create("c", &fields).await?;
         clusters.wait_bastion("c", |it| it["id"].is_string()).await?;
         assert_eq!(stage.count("floatingips", "create").await?, 0);
+        // when it is used after all, and then no longer, then the address comes, goes, and stays away
+        clusters.patch("c", &json!({"spec": {"enableExternalNetwork": true}})).await?;
+        clusters.wait_bastion("c", |it| it["floatingIP"].is_string()).await?;
+        clusters.patch("c", &json!({"spec": {"enableExternalNetwork": false}})).await?;
+        stage.until("the address to be gone", |all| !all.iter().any(|it| it.kind == "fip")).await?;
+        clusters.wait("c", "to have no external network", |it| it.data["status"]["externalNetwork"].is_null()).await?;
+        clusters.patch("c", &json!({"metadata": {"annotations": {"e2e/touched": "once"}}})).await?;
+        clusters.wait_bastion("c", |it| it["floatingIP"].is_null()).await?;
+        assert_eq!(stage.count("floatingips", "create").await?, 1);
         clusters.gone("c").await
     })
     .await;
@@ -137,7 +146,64 @@ async fn case_74__a_bastion_that_fails_leaves_its_cluster_ready() {
             })
             .await?;
         assert_eq!(condition(&object, "Ready").map(|it| it.0), Some("True"));
-        clusters.gone("c").await
+        // nor does one that the API server refuses, or an address that cannot be looked for
+        let many: Vec<String> = (0..46).map(|n| format!("t{n}")).collect();
+        let mut refused = bastion("m1.small");
+        refused["tags"] = json!(many);
+        refused["bastion"]["spec"]["tags"] = json!(["one-more"]);
+        clusters.create("refused", &refused).await?;
+        let mut pinned = bastion("m1.small");
+        pinned["bastion"]["floatingIP"] = json!("203.0.113.99");
+        stage.strike(json!({"match": {"kind": "floatingips"}, "action": {"status": {"status": 500}}})).await?;
+        clusters.create("pinned", &pinned).await?;
+        for name in ["refused", "pinned"] {
+            let object = clusters
+                .wait(name, "to be ready without its bastion", |it| {
+                    ready(it) && condition(it, "BastionReady").is_some_and(|it| it.0 == "False" && !it.2.is_empty())
+                })
+                .await?;
+            assert_eq!(object.data["status"]["initialization"]["provisioned"], true, "{name}");
+        }
+        stage.emulator.clear_faults().await?;
+        for name in ["refused", "pinned", "c"] {
+            clusters.gone(name).await?;
+        }
+        Ok(())
+    })
+    .await;
+}
+#[tokio::test]
+async fn case_73__a_controller_that_adopts_all_asks_for_no_annotation() {
+    crate::tell("case73b", async {
+        let stage = crate::stage::Stage::set("case73b").await?;
+        let text = |value: serde_json::Value| value["id"].as_str().unwrap_or_default().to_owned();
+        let port = text(
+            stage
+                .emulator
+                .plant(
+                    &json!({"kind": "port", "fields": {"name": "c-bastion-0", "network_id": PRIVATE, "fixed_ips": []}}),
+                )
+                .await?,
+        );
+        let server = text(
+            stage
+                .emulator
+                .plant(&json!({"kind": "server", "fields": {"name": "c-bastion", "plugged": [port]}}))
+                .await?,
+        );
+        let clusters = Clusters::of(&stage).await?;
+        clusters.create_of_capo("c", &bastion("m1.small")).await?;
+        let mut controller =
+            stage.launch("controller")?.arg("--leader-elect=false").arg("--adopt-from=capo").start()?;
+        controller.wait_ready(PATIENCE).await?;
+        let object = clusters.wait_bastion("c", |it| it["id"] == json!(server)).await?;
+        assert_eq!(object.metadata.finalizers.unwrap_or_default(), ["custody.dev/openstack-bastion"]);
+        assert_eq!((stage.living("server").await?.len(), stage.living("port").await?.len()), (1, 1));
+        clusters.gone("c").await?;
+        stage.until("nothing left", <[_]>::is_empty).await?;
+        controller.must_run()?;
+        controller.kill().await?;
+        stage.clear().await
     })
     .await;
 }

@@ -76,8 +76,11 @@ async fn case_47__what_an_old_nova_cannot_do_is_told_before_anything_is_made() {
             assert!(super::said(&object, "InstanceReady").ends_with("newest is 2.38"));
         }
         stage.nothing_made().await?;
-        // what it can do, it does
-        stage.ready("plain", &json!({"rootVolume": root})).await.map(drop)
+        // what it can do, it does; what only its refusal tells leaves nothing after a delete
+        stage.ready("plain", &json!({"rootVolume": root})).await?;
+        stage.create("shared", &spec(&json!({"rootVolume": {"sizeGiB": 2, "type": "multiattach"}}))).await?;
+        stage.wait_said("shared", "InstanceReady", "Multiattach volumes are only supported").await?;
+        stage.delete_all().await
     })
     .await;
 }

@@ -26,8 +26,7 @@ use std::time::Duration;
 /// One other provider, for histories in which its finalizer is on the object.
 const PEERS: crate::peer::Guard = crate::peer::Guard {
     peers: &[crate::peer::Peer { name: "example", finalizers: &["peer.example/finalizer"] }],
-    companion: false,
-    managed_by: None,
+    ..crate::peer::Guard::NONE
 };
 
 const CONTROLLER: &str = "bare";
