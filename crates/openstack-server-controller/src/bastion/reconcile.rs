@@ -130,7 +130,7 @@ impl Reconciler {
             match bastion.shown {
                 Shown::AsBefore => {}
                 Shown::Nothing => drop(fields.insert("bastion".to_owned(), Value::Null)),
-                Shown::This(shown) => drop(fields.insert("bastion".to_owned(), json!(shown))),
+                Shown::This(shown) => drop(fields.insert("bastion".to_owned(), whole(&shown))),
             }
         }
         // The cluster is ready when its network is there; how the bastion stands is said by a condition of its own.
@@ -362,6 +362,14 @@ impl Reconciler {
 /// What the server of the bastion is called.
 pub fn server_name(view: &OwnerView) -> String {
     format!("{}-bastion", cluster_name(view))
+}
+/// With everything that is told here: what the bastion has no longer is taken away, what others wrote beside it stays.
+fn whole(bastion: &BastionStatus) -> Value {
+    let mut told = json!({"id": null, "name": null, "sshKeyName": null, "state": null, "ip": null, "floatingIP": null});
+    if let (Value::Object(told), Value::Object(has)) = (&mut told, json!(bastion)) {
+        told.extend(has);
+    }
+    told
 }
 fn reason_for(progress: &Progress) -> &'static str {
     progress.obstacle().map_or(reason::CLOUD_UNAVAILABLE, |(why, _)| why)
