@@ -144,18 +144,14 @@ async fn a_dot_in_a_name_is_a_dot_and_two_namespaces_do_not_meet() {
 }
 
 #[tokio::test]
-async fn drift_is_said_and_left_alone_and_tags_are_mended() {
+async fn drift_is_said_and_left_alone() {
     let mut world = World::new(&json!({"tags": ["blue"], "serverMetadata": [{"key": "team", "value": "x"}]}));
     assert_eq!(world.serve().await, Progress::Done);
     world.settle();
     world.visit().await;
     assert_eq!(world.condition("Drifted"), None);
     let (port, server) = (world.living("port")[0].id.clone(), world.living("server")[0].id.clone());
-    world.cloud(|cloud, now| {
-        use cloud_emulator::kit::EmulatedCloud;
-        let set = [("team".to_owned(), "y".to_owned())].into_iter().collect();
-        cloud.retag_by_hand(now, &server, set, &[]).unwrap();
-    });
+    world.drift(&server, "team", "y");
     world.settle();
     world.serve().await;
     assert!(world.said("Drifted").starts_with("True/Differs: metadata team"), "{}", world.said("Drifted"));

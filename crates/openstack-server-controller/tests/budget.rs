@@ -11,9 +11,11 @@ use support::World;
 #[tokio::test]
 async fn a_thousand_visits_of_a_resync_share_a_handful_of_lists() {
     // given a server at rest among many others in its project
-    let mut world = World::new(&json!({"rootVolume": {"sizeGiB": 1}}));
+    let mut world =
+        World::new(&json!({"rootVolume": {"sizeGiB": 1}, "serverMetadata": [{"key": "team", "value": "x"}]}));
     assert_eq!(world.serve().await, Progress::Done);
-    for n in 0..100 {
+    // more than a page of each
+    for n in 0..1000 {
         world.plant("server", json!({"name": format!("other-{n}")}));
         world.plant("port", json!({"name": format!("other-{n}"), "network_id": "n"}));
     }
@@ -28,6 +30,13 @@ async fn a_thousand_visits_of_a_resync_share_a_handful_of_lists() {
     let calls = world.calls(&CallFilter::default());
     println!("SEEN: 1000 passes over converged servers in 10 minutes: {calls} calls of the cloud");
     assert!(calls <= 12, "{:?}", world.log());
+    // and what differs by then is told
+    assert_eq!(world.condition("Drifted"), None);
+    let server = world.living("server").into_iter().find(|it| it.fields["name"] == "srv").unwrap().id;
+    world.drift(&server, "team", "y");
+    world.pass(Duration::from_mins(10));
+    assert_eq!(world.visit().await, Progress::Done);
+    assert!(world.said("Drifted").starts_with("True"), "{}", world.said("Drifted"));
 }
 
 #[tokio::test]

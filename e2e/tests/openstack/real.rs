@@ -77,15 +77,47 @@ async fn whole() -> Result<()> {
     assert!(condition(&lost, "InstanceReady").is_some_and(|it| it.1 == "DependencyFailed"), "{}", lost.data["status"]);
     // when they go, then nothing is left
     real.delete_all().await?;
-    let metrics = controller.metrics().await?;
-    let calls: f64 = metrics
-        .lines()
-        .filter(|line| line.starts_with("cloud_requests_total{"))
-        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-        .sum();
+    let calls = sum(&controller.metrics().await?, "cloud_requests_total{");
     seen(&format!(
         "a real OpenStack: a server with 3 ports, a trunk with 2 sub-ports, 3 volumes and a server group made and deleted in {calls} calls, nothing left"
     ));
+    controller.kill().await?;
+    real.clear().await
+}
+
+/// All figures of a series, added up.
+fn sum(metrics: &str, series: &str) -> f64 {
+    let of_series = metrics.lines().filter(|line| line.starts_with(series));
+    of_series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+#[tokio::test]
+async fn a_server_on_a_real_cloud_costs_its_creates_and_few_reads() {
+    tell("a_server_on_a_real_cloud_costs_its_creates_and_few_reads", counted()).await;
+}
+async fn counted() -> Result<()> {
+    let Some(real) = Real::set("counted").await? else { return Ok(()) };
+    let mut controller = real.start(&[]).await?;
+    let port = |network: &str| json!({"network": {"filter": {"name": network}}});
+    let wanted = json!({"image": {"filter": {"name": "tiny"}}, "flavor": "m1.tiny", "rootVolume": {"sizeGiB": 1}, "ports": [port("private"), port("other")]});
+    real.create("srv", &spec(&wanted)).await?;
+    real.wait_ready("srv").await?;
+    let metrics = controller.metrics().await?;
+    let calls = |wanted: &dyn Fn(&str) -> bool| -> u64 {
+        let lines = metrics.lines().filter(|line| line.starts_with("cloud_requests_total{") && wanted(line));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    };
+    let is = |line: &str, operations: &[&str]| operations.iter().any(|it| line.contains(&format!("\"{it}\"")));
+    let is_poll = |line: &str| is(line, &["servers.list", "ports.list", "volumes.list", "servers.get", "volumes.get"]);
+    let creates = calls(&|line| is(line, &["ports.create", "volumes.create", "servers.create"]));
+    let polls = calls(&is_poll);
+    let reads = calls(&|line| !line.contains(".create\"") && !is_poll(line));
+    seen(&format!(
+        "a real OpenStack: 2 ports, a volume and a server cost {creates} creates, {reads} reads, {polls} shared lists and polls"
+    ));
+    // with the first list of each kind
+    assert!(creates == 4 && reads + 3 <= 10, "{metrics}");
+    real.delete_all().await?;
     controller.kill().await?;
     real.clear().await
 }
@@ -142,17 +174,17 @@ async fn many() -> Result<()> {
         real.wait_ready(&format!("srv-{n}")).await?;
     }
     let took = SystemClock.boot().since(began);
+    for object in real.servers.list(&kube::api::ListParams::default()).await?.items {
+        assert!(condition(&object, "Failed").is_none(), "{:?}: {}", object.metadata.name, object.data["status"]);
+    }
     let metrics = controller.metrics().await?;
-    let sum = |name: &str| -> f64 {
-        metrics
-            .lines()
-            .filter(|line| line.starts_with(name))
-            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-            .sum()
-    };
-    let (calls, waited) = (sum("cloud_requests_total{"), sum("cloud_request_duration_seconds_sum"));
+    let (calls, waited) = (sum(&metrics, "cloud_requests_total{"), sum(&metrics, "cloud_request_duration_seconds_sum"));
+    let own = sum(&metrics, "process_cpu_seconds_total");
     seen(&format!(
-        "a real OpenStack: {count} servers ready after {took:?}; {calls} calls, which took the cloud {waited:.0} s in all, up to 8 at once"
+        "a real OpenStack: {count} servers ready after {:.0} s, none failed; {calls} calls, which took the cloud {waited:.0} s in all, up to 8 at once; \
+         our own work: {own:.1} s of CPU, {:.1} % of the time",
+        took.as_secs_f64(),
+        100.0 * own / took.as_secs_f64()
     ));
     real.delete_all().await?;
     controller.kill().await?;

@@ -203,19 +203,19 @@ impl Stage {
     }
     /// Puts sub-ports on a trunk, as a guest's network plugin would.
     pub(crate) async fn ride(&self, trunk: &str, sub_ports: &[Value]) -> Result<()> {
+        let path = format!("networking/v2.0/trunks/{trunk}/add_subports");
+        self.send(reqwest::Method::PUT, &path, &json!({ "sub_ports": sub_ports })).await
+    }
+    /// Asks the cloud for something with the controller's own credentials, as a person of the project could.
+    pub(crate) async fn send(&self, method: reqwest::Method, path: &str, body: &Value) -> Result<()> {
         let http = reqwest::Client::new();
         let proof = json!({"id": PRINCIPAL, "secret": SECRET});
         let identity = json!({"methods": ["application_credential"], "application_credential": proof});
         let url = format!("{}/identity/v3/auth/tokens", self.emulator.url());
         let reply = http.post(url).json(&json!({"auth": {"identity": identity}})).send().await?;
         let token = reply.headers().get("x-subject-token").cloned().ok_or_else(|| Error::other("no token"))?;
-        let url = format!("{}/networking/v2.0/trunks/{trunk}/add_subports", self.emulator.url());
-        http.put(url)
-            .header("x-auth-token", token)
-            .json(&json!({ "sub_ports": sub_ports }))
-            .send()
-            .await?
-            .error_for_status()?;
+        let url = format!("{}/{path}", self.emulator.url());
+        http.request(method, url).header("x-auth-token", token).json(body).send().await?.error_for_status()?;
         Ok(())
     }
     /// Everything that is or ever was.

@@ -295,6 +295,11 @@ impl World {
     pub(crate) fn remove(&self, id: &str) {
         self.cloud(|cloud, now| cloud.delete_by_hand(now, id).unwrap());
     }
+    /// Somebody changes the metadata of a server.
+    pub(crate) fn drift(&self, id: &str, key: &str, value: &str) {
+        let set = [(key.to_owned(), value.to_owned())].into_iter().collect();
+        self.cloud(|cloud, now| cloud.retag_by_hand(now, id, set, &[]).unwrap());
+    }
     pub(crate) fn set_status(&self, id: &str, status: &str) {
         let set = [("!status".to_owned(), status.to_owned())].into_iter().collect();
         self.cloud(|cloud, now| cloud.retag_by_hand(now, id, set, &[]).unwrap());

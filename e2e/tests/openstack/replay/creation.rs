@@ -83,6 +83,21 @@ async fn case_25__a_port_that_is_refused_is_told_and_tried_again() {
     .await;
 }
 #[tokio::test]
+async fn case_25__a_subnet_without_a_free_address_is_told_with_the_services_words_and_request() {
+    play("case25b__a_subnet_without_a_free_address_is_told_with_the_services_words_and_request", async |stage| {
+        let failure =
+            json!({"kind": "port", "reason": "No more IP addresses available on network private.", "times": 50});
+        stage.emulator.admin(reqwest::Method::POST, "failures", &[], Some(&failure)).await?;
+        stage.create("srv", &spec(&json!({}))).await?;
+        let object = stage.wait_said("srv", "InstanceReady", "False/SubnetFull").await?;
+        let told = said(&object, "InstanceReady");
+        assert!(told.contains("No more IP addresses available") && told.contains("request req-"), "{told}");
+        assert_eq!(stage.count("servers", "create").await?, 0);
+        stage.delete_all().await
+    })
+    .await;
+}
+#[tokio::test]
 async fn case_26_27__an_error_is_told_with_its_fault_and_ends_when_the_instance_is_well() {
     play("case26__an_error_is_told_with_its_fault_and_ends_when_the_instance_is_well", async |stage| {
         let id = id_of(&stage.ready("srv", &json!({})).await?);

@@ -39,6 +39,21 @@ async fn case_56__a_server_that_never_came_leaves_neither_volume_nor_port() {
     .await;
 }
 #[tokio::test]
+async fn case_56__a_volume_whose_deletion_hangs_is_named_and_waited_for() {
+    play("case56b__a_volume_whose_deletion_hangs_is_named_and_waited_for", async |stage| {
+        stage.behave(&json!({"quotas": {"servers": 0}, "deletion": {"volumes": {"fixed_ms": 12_000}}})).await?;
+        stage.create("srv", &spec(&json!({"rootVolume": {"sizeGiB": 1}}))).await?;
+        stage.wait_said("srv", "InstanceReady", "QuotaExceeded").await?;
+        let volume = stage.thing("volume", "srv-root").await?.id;
+        stage.delete("srv").await?;
+        let object = stage.wait_said("srv", "Ready", &volume).await?;
+        assert!(!object.metadata.finalizers.unwrap_or_default().is_empty());
+        e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
+        stage.nothing_made().await
+    })
+    .await;
+}
+#[tokio::test]
 async fn case_57_62__a_deletion_works_from_marks_when_status_ledger_and_names_are_gone() {
     play("case57__a_deletion_works_from_marks_when_status_ledger_and_names_are_gone", async |stage| {
         stage.create("srv", &full()).await?;

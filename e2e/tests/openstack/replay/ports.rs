@@ -1,4 +1,5 @@
 //! Cases 37 to 43, 51: ports, trunks, tags, addresses of pools.
+use super::Thing;
 use super::{play, port};
 use crate::stage::{PATIENCE, spec};
 use e2e::manifests;
@@ -89,7 +90,23 @@ async fn case_40__tags_are_each_there_once_mended_and_not_missed_where_there_are
         for kind in ["port", "trunk"] {
             assert_eq!(stage.thing(kind, "srv-0").await?.fields["tags"], json!(["a", "b", "c"]), "{kind}");
         }
-        Ok(())
+        // when somebody takes tags off, then they come back
+        let port = stage.thing("port", "srv-0").await?.id;
+        let path = format!("networking/v2.0/ports/{port}/tags");
+        stage.send(reqwest::Method::PUT, &path, &json!({"tags": ["c"]})).await?;
+        stage.touch("srv").await?;
+        let mended = |all: &[Thing]| all.iter().any(|it| it.id == port && it.fields["tags"] == json!(["a", "b", "c"]));
+        stage.until("the port to have its tags back", mended).await
+    })
+    .await;
+    play("case40c__while_extensions_cannot_be_told_nothing_is_made", async |stage| {
+        stage.strike(json!({"match": {"kind": "extensions"}, "action": {"status": {"status": 500}}})).await?;
+        stage.create("srv", &spec(&json!({"tags": ["a"]}))).await?;
+        stage.wait_said("srv", "InstanceReady", "False/OpenStackError").await?;
+        stage.nothing_made().await?;
+        stage.emulator.clear_faults().await?;
+        stage.touch("srv").await?;
+        stage.wait_ready("srv").await.map(drop)
     })
     .await;
     play("case40b__a_cloud_without_tags_will_do", async |stage| {
