@@ -182,3 +182,43 @@ async fn pinned() -> Result<()> {
     controller.kill().await?;
     stage.clear().await
 }
+
+#[tokio::test]
+async fn each_part_works_alone() {
+    tell("each_part_works_alone", parts()).await;
+}
+async fn parts() -> Result<()> {
+    let stage = Stage::set("parts").await?;
+    let part = |name: &str| stage.launch(name)?.arg("--leader-elect=false").arg(format!("--parts={name}")).start();
+    let clusters = Clusters::of(&stage).await?;
+    // given the part of bastions alone, then the cluster is ready and its server is asked for, which nobody makes
+    let mut bastions = part("bastion")?;
+    bastions.wait_ready(PATIENCE).await?;
+    clusters.create("c", &bastion("m1.small")).await?;
+    let asked = |it: &DynamicObject| condition(it, "BastionReady").is_some_and(|it| it.0 == "False");
+    clusters
+        .wait("c", "to ask for a server", |it| asked(it) && condition(it, "Ready").is_some_and(|it| it.0 == "True"))
+        .await?;
+    stage.wait("c-bastion", "to be there", |it| it.data["status"].is_null()).await?;
+    assert!(stage.living("server").await?.is_empty());
+    // when the part of servers comes, then it is made; without the part of bastions a cluster is nobody's
+    bastions.kill().await?;
+    let mut servers = part("server")?;
+    servers.wait_ready(PATIENCE).await?;
+    stage.wait_ready("c-bastion").await?;
+    clusters.create("later", &bastion("m1.small")).await?;
+    stage.touch("c-bastion").await?;
+    stage.wait_ready("c-bastion").await?;
+    assert!(clusters.get("later").await?.data["status"].is_null());
+    // and both together end what they began
+    bastions.restart().await?;
+    bastions.wait_ready(PATIENCE).await?;
+    for name in ["c", "later"] {
+        clusters.wait_bastion(name, |it| it["id"].is_string()).await?;
+        clusters.gone(name).await?;
+    }
+    assert!(stage.ours().await?.is_empty());
+    bastions.kill().await?;
+    servers.kill().await?;
+    stage.clear().await
+}
