@@ -16,4 +16,6 @@ cold() {
     "$@" </dev/null
   ) 2>&1 | tee "$cold_log"
   took=$((SECONDS - began))
+  # Everything that was started has this path in its arguments.
+  if pgrep -af -- "$cold_place/"; then fail "processes are left behind"; fi
 }

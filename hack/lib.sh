@@ -60,19 +60,27 @@ with_heartbeat() {
   return "$status"
 }
 
-# Prints the table of steps and `N passed, N failed`: every test that cargo ran, and every step that is a check by itself.
-summary() {
-  local i passed=0 failed=0 p f total=0
+# Prints the table of steps.
+times() {
+  local i total=0
   printf '\n%-34s %10s  %s\n' step time result
   for i in "${!step_names[@]}"; do
     printf '%-34s %10s  %s\n' "${step_names[$i]}" "$(span "${step_seconds[$i]}")" "${step_results[$i]}"
     total=$((total + step_seconds[i]))
+  done
+  printf '%-34s %10s\n\n' total "$(span "$total")"
+}
+
+# Prints the table of steps and `N passed, N failed`: every test that cargo ran, and every step that is a check by itself.
+summary() {
+  local i passed=0 failed=0 p f
+  times
+  for i in "${!step_names[@]}"; do
     read -r p f < <(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$logs/$i.log")
     if [ "${step_results[$i]}" != ok ] && [ "$f" = 0 ]; then f=1; fi
     if [ "$p" = 0 ] && [ "$f" = 0 ]; then p=1; fi
     passed=$((passed + p)) failed=$((failed + f))
   done
-  printf '%-34s %10s\n\n' total "$(span "$total")"
   rm -rf "$logs"
   printf '%d passed, %d failed\n' "$passed" "$failed"
   [ "$failed" = 0 ]
