@@ -267,3 +267,33 @@ pub fn drift(spec: &OpenStackServerSpec, resolved: &ResolvedServer, ids: &Ids, s
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cloud::Address;
+
+    #[test]
+    fn addresses_go_by_network_then_version_and_what_is_unknown_is_left_out() {
+        let address =
+            |text: &str, version: u8, origin: &str| Address { address: text.into(), version, origin: origin.into() };
+        let networks = [
+            ("b", vec![address("fd00::2", 6, "fixed"), address("10.1.0.2", 4, "fixed")]),
+            (
+                "a",
+                vec![
+                    address("10.0.0.2", 4, "fixed"),
+                    address("203.0.113.2", 4, "floating"),
+                    address("192.0.2.2", 4, "borrowed"),
+                ],
+            ),
+        ];
+        let addresses = networks.into_iter().map(|(name, list)| (name.to_owned(), list)).collect();
+        let told = super::addresses(&Server { name: "srv".into(), addresses, ..Server::default() });
+        let expected = json!([
+            {"type": "InternalIP", "address": "10.0.0.2"}, {"type": "ExternalIP", "address": "203.0.113.2"},
+            {"type": "InternalIP", "address": "10.1.0.2"}, {"type": "InternalIP", "address": "fd00::2"},
+            {"type": "InternalDNS", "address": "srv"}]);
+        assert_eq!(told, expected);
+    }
+}
