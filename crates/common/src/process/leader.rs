@@ -99,6 +99,14 @@ pub fn decide(me: &str, seen: Option<&Sight>, now: Boot) -> Step {
     if now >= ends { Step::Take } else { Step::Wait(ends) }
 }
 
+/// When to look again: after a while, or at the very end of what somebody else holds, if that is sooner.
+pub fn next_look(me: &str, seen: Option<&Sight>, now: Boot, retry: Duration) -> Boot {
+    match decide(me, seen, now) {
+        Step::Wait(ends) => ends.min(now + retry),
+        Step::Create | Step::Take => now + retry,
+    }
+}
+
 /// The right to write, as an atomic deadline in milliseconds of boot time. Zero: none.
 #[derive(Debug)]
 pub struct LeaseFence {
@@ -164,7 +172,8 @@ impl Candidate {
                 Ok(false) => {}
                 Err(why) => warn!(why, lease = self.name, "election"),
             }
-            self.clock.sleep_until(self.clock.boot() + self.terms.retry).await;
+            let now = self.clock.boot();
+            self.clock.sleep_until(next_look(&self.me, self.seen.as_ref(), now, self.terms.retry)).await;
         }
     }
     /// Renews until leadership is lost, and says why.

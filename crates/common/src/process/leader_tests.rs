@@ -39,6 +39,15 @@ fn terms_must_leave_room_for_a_call() {
     assert!(Terms { retry: Duration::from_secs(15), ..Terms::default() }.check(Duration::ZERO).is_err());
 }
 
+#[test]
+fn the_end_of_a_lease_is_not_slept_through() {
+    let (retry, seen) = (Duration::from_secs(3), sight("you", 0));
+    assert_eq!(next_look("me", Some(&seen), at(10), retry), at(13));
+    assert_eq!(next_look("me", Some(&seen), at(28), retry), at(30));
+    assert_eq!(next_look("me", Some(&seen), at(30), retry), at(33));
+    assert_eq!(next_look("me", None, at(0), retry), at(3));
+}
+
 /// A clock the test moves; sleepers are woken by every step.
 #[derive(Default)]
 struct Hand(Mutex<Duration>, Arc<tokio::sync::Notify>);
