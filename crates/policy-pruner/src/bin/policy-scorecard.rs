@@ -2,7 +2,8 @@
 //! the peer's known losses do not show: then the judge is blind.
 use clap::Parser;
 use common::process::cli::{say, table};
-use policy_pruner::testing::histories::{BETWEEN, Between, History, LATE, Player, play};
+use policy_pruner::testing::histories::{History, LATE, Player, play};
+use policy_pruner::testing::scene::{BETWEEN, Between};
 use policy_pruner::testing::server::Mishap;
 use std::collections::HashMap;
 use std::process::ExitCode;
