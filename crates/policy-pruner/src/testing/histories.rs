@@ -225,7 +225,9 @@ mod tests {
                 Mishap::DieAfter(3),
                 Mishap::DieBefore(9),
                 Mishap::LoseReply(4),
+                Mishap::Stranger(4),
                 Mishap::Stranger(20),
+                Mishap::DropEvent(1),
                 Mishap::DropEvent(6),
             ] {
                 let mishaps = [mishap, Mishap::None];
@@ -245,6 +247,8 @@ mod tests {
         );
         assert!(play(history(Mishap::None, Between::StatusWiped)).await.left > 0);
         assert!(play(history(Mishap::Stranger(13), Between::Nothing)).await.foreign > 0, "no precondition");
+        assert!(play(history(Mishap::None, Between::RestoredWhole)).await.left > 0);
+        assert!(play(history(Mishap::None, Between::Inherited)).await.foreign > 0, "deleted under its heir's eyes");
     }
     #[tokio::test]
     async fn a_life_of_ten_objects_is_cheap() {
