@@ -44,11 +44,13 @@ pub struct History {
     pub between: Between,
     /// How many writes the watch is late.
     pub late: usize,
+    /// One process for all of it, unless it dies; else each part is played by a new one.
+    pub lives_on: bool,
 }
 impl History {
     /// Nothing goes wrong.
     pub fn calm(player: Player, between: Between, late: usize) -> Self {
-        History { player, mishaps: [Mishap::None; 2], between, late }
+        History { player, mishaps: [Mishap::None; 2], between, late, lives_on: false }
     }
     /// Two mishaps anywhere in a life of so many writes; the seed says which.
     pub fn of_seed(seed: u64, writes: impl Fn(Between, usize) -> usize) -> Self {
@@ -66,7 +68,7 @@ impl History {
                 Mishap::DropEvent(at),
             ][pick(5)]
         };
-        History { player: Player::Ours, mishaps: [mishap(), mishap()], between, late }
+        History { player: Player::Ours, mishaps: [mishap(), mishap()], between, late, lives_on: pick(2) == 0 }
     }
 }
 /// How late watches are.
@@ -117,8 +119,10 @@ fn requirer(shared: &Shared, name: &str, object: &ObjectRef, late: usize) -> Opt
 }
 
 /// Plays passes over all policies until nothing changes any more; a dead process is started again.
-async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, seed: &mut u64) {
-    let mut life: Option<Desk> = None;
+async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, life: &mut Option<Desk>, seed: &mut u64) {
+    if !history.lives_on {
+        *life = None;
+    }
     let mut quiet = 0;
     for _ in 0..MOST_ROUNDS {
         let before = server.lock().writes;
@@ -130,10 +134,15 @@ async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, seed:
                 // A new process lists everything anew.
                 shared.unheard.clear();
                 drop(shared);
-                life = None;
+                *life = None;
             }
             let shown = seen_policy(&server.lock(), name, history.late.saturating_sub(quiet));
-            let Some(object) = shown else { continue };
+            let Some(object) = shown else {
+                if let Some(desk) = &*life {
+                    desk.forget(&key(name));
+                }
+                continue;
+            };
             alone = false;
             match history.player {
                 Player::Peer => {
@@ -143,9 +152,9 @@ async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, seed:
                 Player::Ours => {
                     if life.is_none() {
                         *seed += 1;
-                        life = Some(desk(server, clock, *seed, history.late));
+                        *life = Some(desk(server, clock, *seed, history.late));
                     }
-                    let Some(desk) = &life else { return };
+                    let Some(desk) = &*life else { return };
                     let Ok(policy) = serde_json::from_value::<ConfigurationPolicy>(object) else { return };
                     let version = Version::parse(policy.metadata.resource_version.as_deref().unwrap_or_default());
                     // As the runner does: nothing is done about a policy that is older than our own write.
@@ -189,21 +198,21 @@ fn seen_policy(shared: &Shared, name: &str, late: usize) -> Option<Value> {
 /// Plays one history and judges it.
 pub async fn play(history: History) -> Judgement {
     let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
-    let mut seed = 0;
+    let (mut life, mut seed) = (None, 0);
     {
         let mut shared = server.lock();
         scene::begin(&mut shared);
         shared.mishaps = history.mishaps.to_vec();
     }
-    rest(history, &server, &clock, &mut seed).await;
+    rest(history, &server, &clock, &mut life, &mut seed).await;
     scene::happen(history.between, &mut server.lock());
-    rest(history, &server, &clock, &mut seed).await;
+    rest(history, &server, &clock, &mut life, &mut seed).await;
     let mut taken = 0;
     for name in POLICIES {
         let deletes = server.lock().world.deleted.len();
         // Deleting is the user's; it cannot fail.
         let _ = server.lock().world.delete(&policy_path(name), None);
-        rest(history, &server, &clock, &mut seed).await;
+        rest(history, &server, &clock, &mut life, &mut seed).await;
         if name == POLICIES[0] && history.between == Between::Inherited {
             taken = judge::taken_from_heir(&server.lock(), deletes);
         }
@@ -231,15 +240,17 @@ mod tests {
                 Mishap::DropEvent(6),
             ] {
                 let mishaps = [mishap, Mishap::None];
-                let found = play(History { player: Player::Ours, mishaps, between, late: 1 }).await;
-                assert!(found.is_clean(), "{between:?} {mishap:?}: {found:?}");
+                for lives_on in [false, true] {
+                    let found = play(History { player: Player::Ours, mishaps, between, late: 1, lives_on }).await;
+                    assert!(found.is_clean(), "{between:?} {mishap:?} {lives_on}: {found:?}");
+                }
             }
         }
     }
     #[tokio::test]
     async fn the_judge_sees_what_the_peers_algorithm_loses() {
         let history =
-            |mishap, between| History { player: Player::Peer, mishaps: [mishap, Mishap::None], between, late: 0 };
+            |mishap, between| History { mishaps: [mishap, Mishap::None], ..History::calm(Player::Peer, between, 0) };
         assert!(play(history(Mishap::None, Between::Nothing)).await.is_clean());
         assert!(
             play(history(Mishap::DieAfter(5), Between::Nothing)).await.left > 0,
