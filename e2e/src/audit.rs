@@ -79,6 +79,10 @@ impl AuditLog {
     pub fn forbidden(&self, user: &str, from: Moment, to: Moment) -> Result<Vec<Request>> {
         Ok(self.requests(user, from, to)?.into_keys().filter(|request| request.code == 403).collect())
     }
+    /// Requests of `user` that were sent to change something: no reads, no dry runs, no questions about rights.
+    pub fn changes(&self, user: &str, from: Moment, to: Moment) -> Result<Vec<Request>> {
+        Ok(changes(&self.text(from, Some(to))?, user))
+    }
     /// The whole log's beginning.
     pub fn beginning() -> Moment {
         Moment(0)
@@ -142,6 +146,13 @@ fn count(text: &str, user: &str) -> BTreeMap<Request, u64> {
     })
 }
 
+fn changes(text: &str, user: &str) -> Vec<Request> {
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+    let serious = events.filter(|event| event.user.username == user && !event.uri.contains("dryRun=All"));
+    let requests = serious.map(request);
+    requests.filter(|r| r.writes() && !r.resource.starts_with("selfsubjectaccessreviews.")).collect()
+}
+
 fn request(event: Event) -> Request {
     let path = event.uri.split('?').next().unwrap_or_default().to_owned();
     let object = event.object_ref.unwrap_or_default();
@@ -172,6 +183,15 @@ mod tests {
         let expected =
             Request { verb: "watch".into(), resource: "things.x.dev".into(), subresource: "status".into(), code: 200 };
         assert_eq!(count(&text, "me"), BTreeMap::from([(expected, 1)]));
+    }
+
+    #[test]
+    fn a_dry_run_changes_nothing() {
+        let dry = line("1", "me", "update", 200).replace("y?z", "y?dryRun=All");
+        let review = line("2", "me", "create", 201).replace("things", "selfsubjectaccessreviews");
+        let text = format!("{dry}\n{review}\n{}\n", line("3", "me", "get", 200));
+        assert!(changes(&text, "me").is_empty());
+        assert_eq!(changes(&line("4", "me", "update", 200), "me").len(), 1);
     }
 
     #[test]

@@ -36,7 +36,14 @@ pub enum Command {
     Crd,
     /// Show what would be done for one policy, object by object, and change nothing. Exit status 2 if that is anything.
     Plan(Box<PlanArgs>),
-    /// List every object that this controller created and whose policy is gone. Exit status 3 if there is any.
+    /// List every object that this controller created and whose policy is gone, as far as there are ledgers. Exit status 3 if there is any.
+    ///
+    /// Found: what a ledger (a ConfigMap with the label custody.dev/policy-ledger) says was created, if it is still there and its policy is not.
+    /// Orphan: ledger and object agree. Replaced: somebody else created it anew. Unknown: it cannot be looked at. Unreadable: a ledger that
+    /// cannot be read. Orphan, Unknown and Unreadable make the exit status 3.
+    ///
+    /// Not found: objects of policies with pruneObjectBehavior None, which keep no ledger; objects whose ledger was removed by force; objects
+    /// that somebody else created. What an object was created by shows in its managedFields: policy-pruner or policy-pruner-create-<id>.
     Audit(Box<InspectArgs>),
     /// Check permissions and the CRD.
     Doctor(Box<InspectArgs>),

@@ -9,6 +9,7 @@ use crate::names::reason;
 use crate::prune::decide::{Candidate, candidates};
 use crate::prune::ledger::Ledger;
 use crate::prune::sweep::{Broom, Fate, describe, sweep};
+use crate::report;
 use crate::standing;
 use common::runtime::next::Next;
 use common::runtime::object::Key;
@@ -139,9 +140,18 @@ pub async fn hand_over(desk: &Desk, fates: &[(Candidate, Fate)]) -> Result<(), T
         let Fate::Required(requirers, Some(uid)) = fate else { continue };
         let Some(heir) = requirers.iter().find(|r| r.prune != Prune::None) else { continue };
         let known = desk.ledgers.get(&heir.key).await?;
-        let mut ledger = known.unwrap_or_else(|| desk.ledgers.begin(&heir.key, &heir.uid));
+        let mut ledger = known.clone().unwrap_or_else(|| desk.ledgers.begin(&heir.key, &heir.uid));
         ledger.put(&candidate.object, true, uid);
         desk.ledgers.save(&heir.key, &ledger).await?;
+        let live = desk.objects.get(&report::mapping(), &heir.key.namespace, &heir.key.name).await?;
+        if live.is_none_or(|live| live["metadata"]["deletionTimestamp"].is_string()) {
+            // Who is going may have looked into its ledger already, and inherits nothing.
+            match known {
+                Some(before) => desk.ledgers.save(&heir.key, &before).await?,
+                None => desk.ledgers.close(&heir.key).await?,
+            }
+            return Err(Trouble::silent(format!("{} required an object and is being deleted: decided anew", heir.key)));
+        }
         desk.memories.soil(&heir.key);
     }
     Ok(())
@@ -185,4 +195,38 @@ async fn terminating(
     let stored = desk.reporter.write(policy, &closing, dialect, false).await?;
     desk.stored(&stored);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::ObjectRef;
+    use crate::prune::others::Requirer;
+    use crate::testing::clock::SimClock;
+    use crate::testing::histories::desk;
+    use crate::testing::scene;
+    use crate::testing::server::SimServer;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn who_is_going_inherits_nothing() {
+        for (going, inherits) in [(false, true), (true, false)] {
+            let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
+            let desk = desk(&server, &clock, 1, 0);
+            let path = scene::policy_path("heir");
+            let mut metadata = json!({"name": "heir", "namespace": "n", "finalizers": ["x"]});
+            if going {
+                metadata["deletionTimestamp"] = "2026-11-16T08:00:00Z".into();
+            }
+            server.lock().world.create(&path, json!({ "metadata": metadata }), "user").unwrap();
+            let heir = Requirer { key: scene::key("heir"), uid: "uid-1".into(), prune: Prune::IfCreated };
+            let object = ObjectRef::new("test/v1", "Thing", "n", "a");
+            let candidate = Candidate { object: object.clone(), created: true, uids: vec!["7".into()], managed: true };
+            let fates = [(candidate, Fate::Required(vec![heir.clone()], Some("7".into())))];
+            assert_eq!(hand_over(&desk, &fates).await.is_ok(), inherits);
+            let ledger = desk.ledgers.fetch(&heir.key).await.unwrap();
+            assert_eq!(ledger.is_some_and(|ledger| ledger.find(&object).is_some()), inherits);
+        }
+    }
 }

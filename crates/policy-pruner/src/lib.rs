@@ -6,7 +6,7 @@
 //! | [`text`] | text that is compared or shown: values, quantities, patterns, selectors, YAML, diffs, durations |
 //! | [`compare`] | one live object against one template |
 //! | [`namespaces`], [`encryption`] | which namespaces a policy means; values the hub encrypted |
-//! | [`message`], [`standing`] | what is said about a policy: sentences, conditions, history |
+//! | [`message`], [`standing`], [`bounds`] | what is said about a policy: sentences, conditions, history, and how much of it fits |
 //! | [`prune`] | what becomes of objects: ledger, decision, sweep, who else requires them |
 //! | [`evaluate`] | which objects a policy means, what is there, what to do about it |
 //! | [`cluster`] | the API server in our words: requests, kinds, objects, shared watches, namespaces |
@@ -16,6 +16,7 @@
 pub mod api;
 pub mod args;
 mod books;
+pub mod bounds;
 pub mod cluster;
 pub mod compare;
 pub mod controller;

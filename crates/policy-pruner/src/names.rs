@@ -19,7 +19,7 @@ pub const PLURAL: &str = "configurationpolicies";
 pub const CRD: &str = "configurationpolicies.policy.open-cluster-management.io";
 /// Keeps a policy until its children are pruned.
 pub const FINALIZER: &str = "policy.open-cluster-management.io/delete-related-objects";
-/// Lease shared with the peer.
+/// Lease shared with the peer; one and the same only in the peer's namespace (`deploy/overlays/policy-pruner-beside-peer`).
 pub const LEASE: &str = "config-policy-controller.open-cluster-management.io";
 /// On a policy: do not resolve templates.
 pub const DISABLE_TEMPLATES: &str = "policy.open-cluster-management.io/disable-templates";

@@ -17,10 +17,6 @@ use tracing::debug;
 
 /// Events waiting to be sent; more are dropped.
 const QUEUED: usize = 4096;
-/// Bytes of a status; the API server takes a million and a half.
-const MOST_STATUS: usize = 1_000_000;
-/// Objects listed in a status that is too long.
-const FEWER_OBJECTS: usize = 1000;
 
 /// Policies.
 pub fn mapping() -> Mapping {
@@ -86,10 +82,9 @@ impl Reporter {
         let (namespace, name) =
             (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
         let path = format!("{}/status", mapping().path_of(namespace, name));
-        let status = bounded(&closing.status);
         let operations = json!([
             {"op": "test", "path": "/metadata/uid", "value": meta.uid},
-            {"op": "add", "path": "/status", "value": status},
+            {"op": "add", "path": "/status", "value": closing.status},
         ]);
         let call = Call::new(Verb::Patch, path).with("fieldManager", MANAGER).sending(operations);
         let stored = self.objects.0.call(call.hearing(Wanted::Head)).await?;
@@ -166,30 +161,10 @@ fn parent_event(policy: &ConfigurationPolicy, status: &PolicyStatus, now: Timest
     }))
 }
 
-/// A status that fits: first without differences, then with fewer objects. Ownership is in the ledger, not here.
-fn bounded(status: &PolicyStatus) -> PolicyStatus {
-    let size = |status: &PolicyStatus| serde_json::to_string(status).map_or(0, |text| text.len());
-    let mut status = status.clone();
-    if size(&status) > MOST_STATUS {
-        for properties in status.related_objects.iter_mut().filter_map(|r| r.properties.as_mut()) {
-            properties.diff.clear();
-        }
-    }
-    if size(&status) > MOST_STATUS {
-        status.related_objects.truncate(FEWER_OBJECTS);
-    }
-    if size(&status) > MOST_STATUS {
-        for condition in status.compliancy_details.iter_mut().flat_map(|d| &mut d.conditions) {
-            condition.message = standing::cut(&condition.message, 4096, "...[truncated]");
-        }
-    }
-    status
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{ObjectRef, PolicySpec, RelatedObject};
+    use crate::api::PolicySpec;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
     #[test]
@@ -211,16 +186,5 @@ mod tests {
         assert_eq!((&event["count"], &event["type"]), (&json!(1), &json!("Warning")));
         assert_eq!(event["metadata"]["name"], format!("parent.{:x}", now.as_nanosecond()));
         assert!(event.get("eventTime").is_none(), "with it the API server refuses long messages");
-    }
-    #[test]
-    fn a_status_always_fits() {
-        let entry = |n: usize| RelatedObject {
-            object: ObjectRef::new("v1", "Pod", "n", &format!("{n}{}", "x".repeat(200))),
-            ..RelatedObject::default()
-        };
-        let status = PolicyStatus { related_objects: (0..10_000).map(entry).collect(), ..PolicyStatus::default() };
-        assert_eq!(bounded(&status).related_objects.len(), FEWER_OBJECTS);
-        let small = PolicyStatus { related_objects: (0..10).map(entry).collect(), ..PolicyStatus::default() };
-        assert_eq!(bounded(&small), small);
     }
 }

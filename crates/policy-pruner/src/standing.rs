@@ -3,6 +3,7 @@ use crate::api::{
     ConfigurationPolicy, HistoryEntry, ObjectRef, PolicySpec, PolicyStatus, RelatedObject, TemplateCondition,
     TemplateStatus,
 };
+use crate::bounds::{CUT, bounded, says_same};
 use crate::dialect::Dialect;
 use crate::message::Verdict;
 use crate::names::reason;
@@ -14,7 +15,6 @@ use std::collections::BTreeSet;
 const MOST_HISTORY: usize = 10;
 /// Bytes of a message.
 const MOST_MESSAGE: usize = 4096;
-const CUT: &str = "...[truncated]";
 
 /// All as it should be.
 pub const COMPLIANT: &str = "Compliant";
@@ -56,11 +56,14 @@ pub fn note(status: &mut PolicyStatus, spec: &PolicySpec, index: usize, verdict:
         message,
         last_transition_time: Some(seconds(now)),
     };
-    let same = detail.conditions.last().is_some_and(|old| {
-        (&old.status, &old.reason, &old.message, &old.kind)
-            == (&condition.status, &condition.reason, &condition.message, &condition.kind)
+    let same = detail.conditions.last_mut().filter(|old| {
+        (&old.status, &old.reason, &old.kind) == (&condition.status, &condition.reason, &condition.kind)
+            && says_same(&old.message, &condition.message)
     });
-    if !same {
+    if let Some(old) = same {
+        // What was cut is whole again until it is cut again.
+        old.message = condition.message;
+    } else {
         detail.conditions = vec![condition];
         news = true;
     }
@@ -149,14 +152,15 @@ pub struct Closing {
     pub tell: bool,
 }
 
-/// Closes a status: overall state, generation, history. `changed` says whether a condition is news.
+/// Closes a status: so that it fits, overall state, generation, history. `changed` says whether a condition is news.
 pub fn close(
     policy: &ConfigurationPolicy,
-    mut status: PolicyStatus,
+    status: PolicyStatus,
     changed: bool,
     dialect: Dialect,
     now: Timestamp,
 ) -> Closing {
+    let mut status = bounded(policy, status);
     let generation = policy.metadata.generation.unwrap_or_default();
     let state = overall(&status.compliancy_details, policy.metadata.deletion_timestamp.is_some());
     let tell = changed || status.compliant != state || status.last_evaluated_generation != generation;

@@ -78,6 +78,24 @@ fn rights_on_more_kinds_are_aggregated() {
 }
 
 #[test]
+fn beside_the_peer_the_lease_is_one_and_the_same() {
+    let overlay = documents(&folder().join("../overlays/policy-pruner-beside-peer/kustomization.yaml")).remove(0);
+    assert_eq!(overlay["namespace"], "open-cluster-management-agent-addon");
+    assert_eq!(overlay["resources"], json!(["../../policy-pruner"]));
+    // Namespace and definition are the peer's: neither created nor changed, nor removed with the overlay.
+    for (n, kind) in ["Namespace", "CustomResourceDefinition"].into_iter().enumerate() {
+        let patch = overlay["patches"][n]["patch"].as_str().unwrap();
+        assert!(patch.contains(&format!("kind: {kind}")) && patch.contains("$patch: delete"), "{patch}");
+    }
+    // The Lease is looked for in the namespace of the pod, under the peer's name.
+    let container = one("Deployment")["spec"]["template"]["spec"]["containers"][0].clone();
+    let text = container.to_string();
+    assert!(!text.contains("lease") && !text.contains("LEASE"), "{text}");
+    let lease = one("Role")["rules"][0]["resourceNames"][0].clone();
+    assert_eq!(lease, policy_pruner::names::LEASE);
+}
+
+#[test]
 fn the_pod_meets_the_restricted_standard() {
     let pod = one("Deployment")["spec"]["template"]["spec"].clone();
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);

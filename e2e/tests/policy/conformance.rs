@@ -12,6 +12,8 @@ const MEANING: &str = include_str!("cases/meaning.yaml");
 const SELECTION: &str = include_str!("cases/selection.yaml");
 const MENDING: &str = include_str!("cases/mending.yaml");
 const TROUBLE: &str = include_str!("cases/trouble.yaml");
+/// Objects with differences of fifty thousand bytes each: more than fit.
+const LONG: usize = 25;
 /// Cases side by side.
 const AT_ONCE: usize = 6;
 
@@ -71,6 +73,39 @@ async fn cases() -> Result<()> {
         "{} cases: {count_cases} stories and {count_rows} comparisons, each informed and enforced",
         count_cases + count_rows
     ));
+    stage.clear().await
+}
+
+#[tokio::test]
+async fn a_status_that_does_not_fit_says_so() {
+    tell("a_status_that_does_not_fit_says_so", long_status()).await;
+}
+
+async fn long_status() -> Result<()> {
+    // given objects whose differences are longer than a status may be
+    let stage = Stage::set("long").await?;
+    let mut controller = stage.start().await?;
+    let thing = |n: usize, spec: Value| {
+        let metadata = json!({"name": format!("long-{n}"), "namespace": stage.namespace()});
+        json!({"apiVersion": "test.custody.dev/v1", "kind": "Thing", "metadata": metadata, "spec": spec})
+    };
+    let lines: serde_json::Map<String, Value> =
+        (0..40).map(|n| (format!("line{n}"), "x".repeat(1200).into())).collect();
+    let mut templates = Vec::new();
+    for n in 0..LONG {
+        stage.create(&thing(n, lines.clone().into())).await?;
+        templates.push(json!({"complianceType": "mustonlyhave", "objectDefinition": thing(n, json!({"a": 1}))}));
+    }
+    // when a policy compares them all
+    let spec = json!({"remediationAction": "inform", "object-templates": templates});
+    stage.create(&stage.policy("long", &spec)).await?;
+    // then its status is there, says what is left out, and what to do
+    stage.says("long", "(the status of this policy is too long, left out are differences; split the policy)").await?;
+    let found = stage.policies().get("long").await?;
+    let related = found.data["status"]["relatedObjects"].as_array().cloned().unwrap_or_default();
+    assert_eq!((related.len(), &found.data["status"]["compliant"]), (LONG, &json!("NonCompliant")));
+    assert!(related.iter().all(|entry| entry["properties"]["diff"].is_null()));
+    controller.must_run()?;
     stage.clear().await
 }
 

@@ -62,20 +62,20 @@ async fn drift() -> Result<()> {
     .await?;
     let after = log.moment().await?;
     controller.must_run()?;
-    // and nothing was listed for it
-    let requests = log.requests(&stage.account.user(), before, after)?;
-    let of_things: Vec<String> =
-        requests.iter().filter(|(r, _)| r.resource.starts_with("things")).map(|(r, n)| format!("{n} {r}")).collect();
-    // Other tests share the account; where so many objects are asked for, this one runs alone.
-    if count >= 10_000 {
-        assert!(!requests.keys().any(|r| r.verb == "list"), "{of_things:?}");
-        // one look, one dry run, one write: the first evaluation mended it
-        let times = |verb: &str| -> u64 {
-            requests.iter().filter(|(r, _)| r.resource.starts_with("things") && r.verb == verb).map(|(_, n)| n).sum()
+    // and nothing was listed for it. Other tests share the account; where so many objects are asked for, this one runs alone.
+    if count < 10_000 {
+        seen(&format!("one of {count} objects drifted and was mended"));
+    } else {
+        let requests = log.requests(&stage.account.user(), before, after)?;
+        let times = |verb: &str, of: &str| -> u64 {
+            requests.iter().filter(|(r, _)| r.verb == verb && r.resource.starts_with(of)).map(|(_, n)| n).sum()
         };
-        assert_eq!((times("get"), times("update")), (1, 2), "{of_things:?}");
+        let told: Vec<String> = requests.iter().map(|(r, n)| format!("{n} {r}")).collect();
+        // one look, one dry run, one write: the first evaluation mended it
+        let counts = (times("list", ""), times("get", "things"), times("update", "things"));
+        assert_eq!(counts, (0, 1, 2), "{told:?}");
+        seen(&format!("one of {count} objects drifted: no list, 1 look, 1 dry run, 1 write"));
     }
-    seen(&format!("one of {count} objects drifted: {}", of_things.join(", ")));
     // Nobody mends what goes with its namespace.
     controller.kill().await?;
     stage.clear().await

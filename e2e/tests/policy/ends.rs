@@ -1,4 +1,5 @@
-//! How policies end, beyond the matrix: an object handed over, deletions that are stuck and reported, an installation that leaves.
+//! How policies end, beyond the matrix: an object handed over, what is inside before what holds it, deletions that are stuck and reported,
+//! an installation that leaves.
 use crate::stage::{BINARY, PATIENCE, Stage};
 use crate::tell;
 use e2e::{Error, Result, Seen, binaries, until};
@@ -53,6 +54,65 @@ async fn heir() -> Result<()> {
     wait_gone(&stage, &child).await?;
     controller.must_run()?;
     stage.clear().await
+}
+
+#[tokio::test]
+async fn what_is_inside_goes_before_what_holds_it() {
+    tell("what_is_inside_goes_before_what_holds_it", order()).await;
+}
+
+async fn order() -> Result<()> {
+    // given a policy that created a namespace and a thing inside it, a kind and an object of it
+    let stage = Stage::set("order").await?;
+    let mut controller = stage.start().await?;
+    let inner = format!("{}-inner", stage.namespace());
+    let house = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": inner}});
+    let mut guest = thing(&stage, "guest");
+    guest["metadata"]["namespace"] = inner.as_str().into();
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let kind = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "parcels.order.custody.dev"},
+        "spec": {"group": "order.custody.dev", "scope": "Namespaced", "names": {"kind": "Parcel", "plural": "parcels", "singular": "parcel"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    let parcel = json!({"apiVersion": "order.custody.dev/v1", "kind": "Parcel", "metadata": {"name": "parcel", "namespace": stage.namespace()}, "spec": {"a": 1}});
+    let templates: Vec<Value> = [&house, &kind, &guest, &parcel]
+        .map(|object| json!({"complianceType": "musthave", "objectDefinition": object}))
+        .to_vec();
+    let spec = json!({"remediationAction": "enforce", "pruneObjectBehavior": "DeleteIfCreated", "object-templates": templates});
+    let policy = stage.policy("order", &spec);
+    stage.create(&policy).await?;
+    stage.settled("order", "Compliant").await?;
+    // when it is deleted while somebody holds what is inside
+    let hold = json!({"metadata": {"finalizers": ["e2e.custody.dev/hold"]}});
+    let release = json!({"metadata": {"finalizers": null}});
+    for inside in [&guest, &parcel] {
+        stage.merge(inside, &hold).await?;
+    }
+    stage.delete(&policy).await?;
+    // then namespace and kind wait for both, and for each
+    stage.says("order", "it waits until the objects before it are gone").await?;
+    untouched(&stage, &[&house, &kind]).await?;
+    stage.merge(&guest, &release).await?;
+    stage
+        .wait("order", "to wait for the parcel only", |found| {
+            let text = found.ok_or("gone")?["status"]["compliancyDetails"][0]["conditions"][0]["message"].to_string();
+            if text.contains("parcel") && !text.contains("guest") { Ok(()) } else { Err(text) }
+        })
+        .await?;
+    untouched(&stage, &[&house, &kind]).await?;
+    // and go when all of it is gone
+    stage.merge(&parcel, &release).await?;
+    stage.gone("order").await?;
+    wait_gone(&stage, &house).await?;
+    wait_gone(&stage, &kind).await?;
+    controller.must_run()?;
+    stage.clear().await
+}
+async fn untouched(stage: &Stage, objects: &[&Value]) -> Result<()> {
+    for object in objects {
+        let found = stage.get(object).await?.unwrap_or_default();
+        assert!(found["metadata"]["uid"].is_string() && found["metadata"]["deletionTimestamp"].is_null(), "{found}");
+    }
+    Ok(())
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 use crate::stage::{BINARY, PATIENCE, Stage};
 use crate::{seen, tell};
 use common::clock::{Clock, SystemClock};
-use e2e::{Error, Result, Seen, binaries, env, until};
+use e2e::{Account, AuditLog, Error, Result, Seen, binaries, env, manifests, until};
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use std::process::Output;
@@ -116,51 +116,90 @@ async fn plan_audit_and_doctor_tell() {
     tell("plan_audit_and_doctor_tell", commands()).await;
 }
 
-async fn command(stage: &Stage, args: &[&str]) -> Result<Output> {
-    let kubeconfig = format!("--kubeconfig={}", stage.account.kubeconfig().display());
+async fn command(account: &Account, args: &[&str]) -> Result<Output> {
+    let kubeconfig = format!("--kubeconfig={}", account.kubeconfig().display());
     let mut line = tokio::process::Command::new(binaries::ours(BINARY)?);
     line.args(args).arg(kubeconfig).output().await.map_err(Error::other)
 }
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
+/// A person with the controller's rights and an account of his own: what he asks for is told apart in the audit log.
+async fn person(stage: &Stage) -> Result<Account> {
+    let namespace = stage.namespace();
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "person", "namespace": namespace}});
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "custody-policy-pruner"});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": format!("person-{namespace}")},
+        "roleRef": role, "subjects": [{"kind": "ServiceAccount", "name": "person", "namespace": namespace}]});
+    manifests::apply_text(&stage.cluster, namespace, &format!("{account}\n---\n{binding}\n")).await?;
+    Account::of(&stage.cluster, namespace, "person").await
+}
 
 async fn commands() -> Result<()> {
-    // given a policy that created its object, and one that is not applied yet
+    // given a policy that created its object, another one that only looks at it, and somebody who holds it
     let stage = Stage::set("commands").await?;
     let mut controller = stage.start().await?;
+    let person = person(&stage).await?;
     let child = thing(stage.namespace(), "child");
     let template = json!({"complianceType": "musthave", "objectDefinition": child});
     let spec = json!({"remediationAction": "enforce", "pruneObjectBehavior": "DeleteIfCreated", "object-templates": [template]});
     let policy = stage.policy("told", &spec);
     stage.create(&policy).await?;
-    until("the child to be there", PATIENCE, || async {
-        Ok(stage.get(&child).await?.map_or(Seen::NotYet("missing".into()), |_| Seen::Yes(())))
-    })
-    .await?;
+    stage.settled("told", "Compliant").await?;
+    let looks = json!({"remediationAction": "inform", "object-templates": [template]});
+    stage.create(&stage.policy("looks", &looks)).await?;
+    stage.settled("looks", "Compliant").await?;
+    stage.merge(&child, &json!({"metadata": {"finalizers": ["e2e.custody.dev/hold"]}})).await?;
     let name = format!("{}/told", stage.namespace());
-    // when people ask, then they are told, and nothing changes
-    let rest = command(&stage, &["plan", &name]).await?;
+    let log = AuditLog::of(&stage.cluster)?;
+    let before = log.moment().await?;
+    // when people ask, then they are told: what would be done, what holds it, who else looks at it
+    let rest = command(&person, &["plan", &name]).await?;
     assert_eq!(rest.status.code(), Some(0), "{}", text(&rest));
-    let going = command(&stage, &["plan", &name, "--delete"]).await?;
+    let going = command(&person, &["plan", &name, "--delete"]).await?;
     assert_eq!(going.status.code(), Some(2), "{}", text(&going));
-    assert!(text(&going).contains("delete") && text(&going).contains("created by this policy"), "{}", text(&going));
+    let looking = format!("{}/looks (inform)", stage.namespace());
+    for part in ["delete", "created by this policy", "finalizer e2e.custody.dev/hold", looking.as_str()] {
+        assert!(text(&going).contains(part), "{part}\n{}", text(&going));
+    }
     let mut other = policy.clone();
     other["spec"]["object-templates"][0]["objectDefinition"]["metadata"]["name"] = "renamed".into();
     let file = stage.cluster.folder().write("renamed.json", other.to_string())?;
-    let edit = command(&stage, &["plan", "-f", &file.display().to_string()]).await?;
+    let edit = command(&person, &["plan", "-f", &file.display().to_string()]).await?;
     assert!(text(&edit).contains("create") && text(&edit).contains("delete"), "{}", text(&edit));
-    assert!(stage.get(&child).await?.is_some());
-    let healthy = command(&stage, &["doctor"]).await?;
+    other["spec"]["object-templates"][0]["objectDefinition"] = child.clone();
+    other["spec"]["object-templates"][0]["objectDefinition"]["spec"]["a"] = 2.into();
+    let file = stage.cluster.folder().write("changed.json", other.to_string())?;
+    let edit = command(&person, &["plan", "-f", &file.display().to_string()]).await?;
+    assert!(text(&edit).contains("update"), "{}", text(&edit));
+    // and nothing changes: whoever asks sends no write at all
+    let after = log.moment().await?;
+    let asked: u64 = log.requests(&person.user(), before, after)?.values().sum();
+    let changes = log.changes(&person.user(), before, after)?;
+    assert!(asked > 0 && changes.is_empty(), "{asked} requests, {changes:?}");
+    assert!(stage.get(&child).await?.is_some_and(|found| found["metadata"]["deletionTimestamp"].is_null()));
+    seen(&format!("plan, four times: {asked} requests, none of them a write"));
+    let healthy = command(&stage.account, &["doctor"]).await?;
     assert!(healthy.status.success(), "{}", text(&healthy));
-    // when the policy is lost while nobody looks, then the audit finds its orphan
+    // when the policy is lost while nobody looks, then the audit finds its orphan, and a ledger that does not tell
+    stage.merge(&child, &json!({"metadata": {"finalizers": null}})).await?;
     controller.freeze()?;
     stage.merge(&policy, &json!({"metadata": {"finalizers": null}})).await?;
     stage.delete(&policy).await?;
+    let labels = json!({"custody.dev/policy-ledger": "true"});
+    let torn = json!({"name": "torn", "namespace": stage.namespace(), "labels": labels});
+    stage
+        .create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": torn, "data": {"ledger.json": "{"}}))
+        .await?;
     let namespace = format!("--namespace={}", stage.namespace());
-    let audit = command(&stage, &["audit", &namespace]).await?;
+    let audit = command(&person, &["audit", &namespace]).await?;
     assert_eq!(audit.status.code(), Some(3), "{}", text(&audit));
-    assert!(text(&audit).contains("Orphan") && text(&audit).contains("\"child\""), "{}", text(&audit));
+    for part in ["Orphan", "\"child\"", "Unreadable", "\"torn\""] {
+        assert!(text(&audit).contains(part), "{part}\n{}", text(&audit));
+    }
     controller.unfreeze()?;
+    let binding = format!("person-{}", stage.namespace());
+    stage.delete(&json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": binding}})).await?;
     stage.clear().await
 }

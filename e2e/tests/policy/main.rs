@@ -10,6 +10,7 @@ mod conformance;
 mod drift;
 mod ends;
 mod faults;
+mod lease;
 mod lives;
 mod pruning;
 mod rights;

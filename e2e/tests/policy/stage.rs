@@ -33,8 +33,8 @@ metadata:
   name: custody-policy-pruner-e2e
   labels: {custody.dev/aggregate-to-policy-pruner: "true"}
 rules:
-- apiGroups: [test.custody.dev]
-  resources: [things]
+- apiGroups: [test.custody.dev, order.custody.dev]
+  resources: [things, parcels]
   verbs: [get, list, watch, create, update, delete]
 - apiGroups: [""]
   resources: [pods, services, secrets, serviceaccounts]

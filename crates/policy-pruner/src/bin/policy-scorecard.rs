@@ -2,7 +2,8 @@
 //! the peer's known losses do not show: then the judge is blind.
 use clap::Parser;
 use common::process::cli::{say, table};
-use policy_pruner::testing::histories::{BETWEEN, Between, History, LATE, Player, play};
+use policy_pruner::testing::histories::{History, LATE, Player, play};
+use policy_pruner::testing::scene::{BETWEEN, Between};
 use policy_pruner::testing::server::Mishap;
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -168,7 +169,12 @@ async fn each_write(player: Player, between: Between, late: usize, mishap: At) -
     let mut sum = Sum::default();
     for at in 1..=calm.writes + 2 {
         let mishaps = [mishap(at), Mishap::None];
-        sum.play(History { player, mishaps, between, late }, || format!("{:?}", mishap(at))).await;
+        // The peer's algorithm remembers nothing: it makes no difference whether its process lives on.
+        for lives_on in [false, true].into_iter().take(if player == Player::Ours { 2 } else { 1 }) {
+            let lives = if lives_on { ", lives on" } else { "" };
+            let history = History { player, mishaps, between, late, lives_on };
+            sum.play(history, || format!("{:?}{lives}", mishap(at))).await;
+        }
     }
     sum
 }

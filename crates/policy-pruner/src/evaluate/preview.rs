@@ -5,6 +5,7 @@ use super::rivals::{self, Rivals};
 use super::{Ground, Results, reference};
 use crate::api::ObjectRef;
 use crate::compare::Compliance;
+use crate::prune::sweep::finalizers;
 
 /// What would be done with one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Preview {
     pub action: &'static str,
     /// Why.
     pub why: String,
+    /// What it would wait for if it is to be deleted.
+    pub finalizers: Vec<String>,
 }
 /// What would be done, and why pruning would be held.
 pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) -> (Vec<Preview>, Vec<String>) {
@@ -38,6 +41,7 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
                 object: reference(mapping, namespace, name),
                 action,
                 why: why.to_owned(),
+                finalizers: Vec::new(),
             };
             let index = read.index;
             let opposed = if enforce { rivals.opposed(index, &reference(mapping, namespace, name)) } else { None };
@@ -53,12 +57,14 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
                 Seen::Matching(names, _, _) => {
                     let why = format!("matches {} objects; templates without a name only report", names.len());
                     let shown = if names.is_empty() { "-".to_owned() } else { names.join(",") };
-                    Preview { object: reference(mapping, namespace, &shown), action: "none", why }
+                    Preview { object: reference(mapping, namespace, &shown), ..say("none", &why) }
                 }
                 Seen::Named(None) if forbidden => say("none", "missing as expected"),
                 Seen::Named(None) if enforce => say("create", "missing"),
                 Seen::Named(None) => say("none", "missing; the policy only informs"),
-                Seen::Named(Some(_)) if forbidden && enforce => say("delete", "must not be there"),
+                Seen::Named(Some(live)) if forbidden && enforce => {
+                    Preview { finalizers: finalizers(live), ..say("delete", "must not be there") }
+                }
                 Seen::Named(Some(_)) if forbidden => say("none", "must not be there; the policy only informs"),
                 Seen::Named(Some(live)) => {
                     let subject = Subject {

@@ -1,6 +1,11 @@
-//! Every object that this controller created and whose policy is gone.
+//! Every object in a ledger whose policy is gone, and every ledger that does not tell.
+//!
+//! What has no ledger is not found: policies with `pruneObjectBehavior: None` keep none, and one that was forced away takes its
+//! knowledge along.
 use super::{Tools, show};
+use crate::api::ObjectRef;
 use crate::args::InspectArgs;
+use crate::cluster::wire::Trouble;
 use crate::dialect::Dialect;
 use crate::names::LEDGER_LABEL;
 use crate::prune::ledger::{Entry, Ledger};
@@ -20,9 +25,9 @@ use std::process::ExitCode;
 pub struct Finding {
     /// Which object.
     pub object: String,
-    /// The policy that created it.
+    /// The policy that created it; empty if that cannot be told.
     pub policy: String,
-    /// Orphan, or what else is known.
+    /// Orphan, Replaced, Unknown (it could not be looked at) or Unreadable (a ledger).
     pub verdict: String,
     /// Why.
     pub why: String,
@@ -53,32 +58,46 @@ pub async fn audit(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let maps = tools.objects.list(&ledgers::mapping(), namespace.unwrap_or_default(), &labelled).await?;
     let mut findings = Vec::new();
     for map in &maps {
-        let Some(ledger) = Ledger::read(map) else { continue };
-        let (namespace, _) = place(map);
+        let (namespace, name) = place(map);
+        let Some(ledger) = Ledger::read(map) else {
+            findings.push(unreadable(&namespace, &name));
+            continue;
+        };
         if policies.contains(&(namespace.clone(), ledger.policy.clone())) {
             continue;
         }
-        for entry in &ledger.entries {
-            let object = &entry.object;
-            let live = match tools.kinds.find(&object.api_version, &object.kind).await? {
-                Some(mapping) => tools.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?,
-                None => None,
+        for entry in ledger.entries.iter().filter(|entry| entry.created) {
+            let told = match look(&tools, &entry.object).await {
+                Ok(live) => judge(&ledger, entry, live.as_ref()).map(|(verdict, why)| (verdict, why.to_owned())),
+                Err(trouble) => Some(("Unknown", format!("it cannot be looked at: {trouble}"))),
             };
-            if let Some((verdict, why)) = judge(&ledger, entry, live.as_ref()) {
-                findings.push(Finding {
-                    object: object.describe(),
-                    policy: format!("{namespace}/{}", ledger.policy),
-                    verdict: verdict.into(),
-                    why: why.into(),
-                });
-            }
+            findings.extend(told.map(|(verdict, why)| Finding {
+                object: entry.object.describe(),
+                policy: format!("{namespace}/{}", ledger.policy),
+                verdict: verdict.into(),
+                why,
+            }));
         }
     }
     show(args.output, &["VERDICT", "OBJECT", "POLICY", "WHY"], &findings, |f| {
         vec![f.verdict.clone(), f.object.clone(), f.policy.clone(), f.why.clone()]
     })?;
-    let orphans = findings.iter().any(|f| f.verdict == "Orphan");
+    // What could not be looked at may be an orphan, too.
+    let orphans = findings.iter().any(|f| f.verdict != "Replaced");
     Ok(if orphans { ExitCode::from(ORPHANS_FOUND) } else { ExitCode::SUCCESS })
+}
+async fn look(tools: &Tools, object: &ObjectRef) -> Result<Option<Value>, Trouble> {
+    let Some(mapping) = tools.kinds.find(&object.api_version, &object.kind).await? else { return Ok(None) };
+    tools.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await
+}
+fn unreadable(namespace: &str, name: &str) -> Finding {
+    Finding {
+        object: ObjectRef::new("v1", "ConfigMap", namespace, name).describe(),
+        policy: String::new(),
+        verdict: "Unreadable".into(),
+        why: "it is labelled as a ledger and cannot be read: of which policy, and what that created, is not known"
+            .into(),
+    }
 }
 fn place(object: &Value) -> (String, String) {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -88,7 +107,6 @@ fn place(object: &Value) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::ObjectRef;
     use serde_json::json;
 
     #[test]
@@ -104,5 +122,10 @@ mod tests {
         assert_eq!(judge(&ledger, &entry, None), None);
         let only = Entry { created: false, ..entry };
         assert_eq!(judge(&ledger, &only, Some(&live("1"))), None);
+    }
+    #[test]
+    fn a_ledger_that_does_not_tell_is_told_of() {
+        let found = unreadable("n", "policy-ledger-x");
+        assert!(found.object.contains("policy-ledger-x") && found.verdict == "Unreadable", "{found:?}");
     }
 }

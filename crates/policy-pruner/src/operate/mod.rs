@@ -2,6 +2,7 @@
 pub mod audit;
 pub mod doctor;
 pub mod plan;
+pub mod references;
 pub mod uninstall;
 
 use crate::cluster::kinds::{Kinds, Mapping};

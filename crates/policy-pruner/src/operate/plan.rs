@@ -1,4 +1,5 @@
 //! What would be done for one policy, object by object, and why. Changes nothing.
+use super::references::references;
 use super::{Tools, doctor, show};
 use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
 use crate::args::PlanArgs;
@@ -33,7 +34,7 @@ pub struct Step {
     pub why: String,
     /// What would stand in the way.
     pub blockers: Vec<String>,
-    /// Other policies that look at it.
+    /// Other policies that look at it, and how, where they do not require it.
     pub others: Vec<String>,
 }
 
@@ -80,17 +81,17 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
     };
     let fates = if prunes { sweep(broom, &victims).await } else { Vec::new() };
     for (candidate, fate) in fates {
-        let others = names(&requirers(&policies, &candidate.object, &key));
+        let others = references(&policies, &candidate.object, &key);
         let (action, why, mut blockers) = match fate {
             Fate::Gone => continue,
-            Fate::WouldGo if !doubts.is_empty() => ("hold", format!("in doubt: {}", doubts.join("; ")), vec![]),
-            Fate::WouldGo => {
+            Fate::WouldGo(_) if !doubts.is_empty() => ("hold", format!("in doubt: {}", doubts.join("; ")), vec![]),
+            Fate::WouldGo(held) => {
                 let why = if policy.spec.prune() == Prune::All { "DeleteAll" } else { "created by this policy" };
-                ("delete", why.to_owned(), vec![])
+                ("delete", why.to_owned(), waits(&held))
             }
             Fate::Stays(why) => ("keep", why, vec![]),
             Fate::Required(who, _) => ("keep", format!("required by {}", names(&who).join(", ")), vec![]),
-            Fate::Ending { finalizers, since } => ("wait", format!("being deleted since {since}"), finalizers),
+            Fate::Ending { finalizers, since } => ("wait", format!("being deleted since {since}"), waits(&finalizers)),
             Fate::Failed(why) => ("blocked", why.clone(), vec![why]),
         };
         if action == "delete" {
@@ -158,8 +159,8 @@ async fn step_of(
     key: &Key,
     preview: Preview,
 ) -> Result<Step, Failure> {
-    let Preview { object, action, why } = preview;
-    let mut blockers = Vec::new();
+    let Preview { object, action, why, finalizers } = preview;
+    let mut blockers = waits(&finalizers);
     let verbs: &[&str] = match action {
         "create" => &["create"],
         "update" => &["update"],
@@ -170,7 +171,7 @@ async fn step_of(
     for verb in verbs {
         blockers.extend(denied(tools, &object, verb).await?);
     }
-    let others = names(&requirers(policies, &object, key));
+    let others = references(policies, &object, key);
     Ok(Step { action: action.into(), object: object.describe(), why, blockers, others })
 }
 
@@ -184,6 +185,10 @@ fn requirers(policies: &[ConfigurationPolicy], object: &ObjectRef, except: &Key)
         wants.then(|| Requirer { key, uid: meta.uid.clone().unwrap_or_default(), prune: policy.spec.prune() })
     })
     .collect()
+}
+/// What stands between being deleted and being gone.
+fn waits(finalizers: &[String]) -> Vec<String> {
+    finalizers.iter().map(|finalizer| format!("finalizer {finalizer}")).collect()
 }
 fn names(requirers: &[Requirer]) -> Vec<String> {
     requirers.iter().map(|r| r.key.to_string()).collect()

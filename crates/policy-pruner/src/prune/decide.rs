@@ -98,7 +98,7 @@ fn named(spec: &PolicySpec, object: &ObjectRef) -> bool {
     })
 }
 
-/// The verdict. `live` is an uncached read. `like_upstream`: DeleteAll also takes what was only matched.
+/// The verdict. `live` is an uncached read, or a version that the delete will name. `like_upstream`: DeleteAll also takes what was only matched.
 pub fn decide(
     prune: Prune,
     candidate: &Candidate,

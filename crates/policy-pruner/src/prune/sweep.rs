@@ -39,8 +39,8 @@ pub struct Broom<'a> {
 pub enum Fate {
     /// It is not there any more.
     Gone,
-    /// It would be deleted (only where nothing is done).
-    WouldGo,
+    /// It would be deleted (only where nothing is done), and would then wait for these finalizers.
+    WouldGo(Vec<String>),
     /// It stays, and why.
     Stays(String),
     /// It stays because others require it. With the uid if this policy created it.
@@ -114,7 +114,7 @@ async fn one(broom: Broom<'_>, candidate: &Candidate) -> Fate {
                 return Fate::Required(requirers, candidate.created.then_some(uid));
             }
             if broom.dry_run {
-                return Fate::WouldGo;
+                return Fate::WouldGo(live.as_ref().map(finalizers).unwrap_or_default());
             }
             match broom.objects.delete(&mapping, (namespace, name), Some(&uid)).await {
                 Ok(Deleted::Gone) => Fate::Gone,
@@ -149,10 +149,14 @@ async fn from_watch(broom: Broom<'_>, candidate: &Candidate, mapping: &Mapping) 
         _ => None,
     }
 }
-fn ending(live: &Value) -> Fate {
+/// What an object waits for once it is deleted.
+pub fn finalizers(live: &Value) -> Vec<String> {
     let finalizers = live["metadata"]["finalizers"].as_array().into_iter().flatten();
+    finalizers.filter_map(|f| f.as_str().map(str::to_owned)).collect()
+}
+fn ending(live: &Value) -> Fate {
     Fate::Ending {
-        finalizers: finalizers.filter_map(|f| f.as_str().map(str::to_owned)).collect(),
+        finalizers: finalizers(live),
         since: live["metadata"]["deletionTimestamp"].as_str().unwrap_or_default().to_owned(),
     }
 }

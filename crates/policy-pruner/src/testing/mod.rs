@@ -4,6 +4,8 @@
 //! keeps ownership in status only and deletes without a precondition.
 pub mod clock;
 pub mod histories;
+pub mod judge;
 pub mod peer;
+pub mod scene;
 pub mod server;
 pub mod world;

@@ -19,7 +19,7 @@ pub enum Mishap {
     DieAfter(usize),
     /// The answer is lost, and the process lives on.
     LoseReply(usize),
-    /// A stranger replaces the object at this path just before this write.
+    /// A stranger replaces the object just before this write; if it is about to be created, his own is there first.
     Stranger(usize),
     /// No watch ever tells of this write, until something else happens to its object or the process starts anew.
     DropEvent(usize),
@@ -46,6 +46,8 @@ pub struct Shared {
     pub dead: bool,
     /// Uids that strangers made.
     pub foreign: Vec<String>,
+    /// Uids of copies of which nobody can tell who made the original.
+    pub unproven: Vec<String>,
 }
 /// A watch is never later than this.
 const MOST_PAST: usize = 8;
@@ -91,10 +93,10 @@ impl Wire for SimServer {
             shared.dead = true;
             return Err(Trouble::silent("killed"));
         }
-        if happens(Mishap::Stranger(now)) {
-            replace(&mut shared, &call.path);
-        }
         let path = object_path(&call);
+        if happens(Mishap::Stranger(now)) {
+            replace(&mut shared, &path, call.body.as_ref());
+        }
         let before = shared.world.objects.get(&path).cloned();
         let answer = shared.world.answer(&call);
         if answer.is_ok() {
@@ -122,16 +124,22 @@ fn object_path(call: &Call) -> String {
         _ => call.path.trim_end_matches("/status").to_owned(),
     }
 }
-/// Somebody deletes the child at this path and creates his own.
-fn replace(shared: &mut Shared, path: &str) {
-    if !path.contains("/things/") || !shared.world.objects.contains_key(path) {
+/// Somebody puts his own in the place of a child: what is there goes, and what was about to be created is there already.
+fn replace(shared: &mut Shared, path: &str, sent: Option<&Value>) {
+    if !path.contains("/things/") {
         return;
     }
-    let mut own = shared.world.objects.get(path).cloned().unwrap_or_default();
-    if shared.world.delete(path, None).is_err() {
-        return;
+    let there = shared.world.objects.get(path).cloned();
+    if there.is_some() {
+        if shared.world.delete(path, None).is_err() {
+            return;
+        }
+        shared.world.deleted.pop();
     }
-    shared.world.deleted.pop();
+    // The same text, without a trace of us.
+    let Some(mut own) = there.or_else(|| sent.filter(|body| body["metadata"]["name"].is_string()).cloned()) else {
+        return;
+    };
     if let Some(metadata) = own["metadata"].as_object_mut() {
         metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace"));
     }
