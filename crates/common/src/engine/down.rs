@@ -258,6 +258,11 @@ impl Pass<'_> {
         if left > 0 && self.on(Rule::FinalSweep) || !empty {
             return Ok(self.waiting(format!("{left} things are still listed"), self.engine.settings.timing.poll));
         }
+        // No slot asked for a settle: the ledger may have been refilled a moment ago, and what it knew may not be listed yet.
+        let trusted = self.engine.memory.of(&self.view.uid, self.now()).trusted_from;
+        if listing.sent < trusted && self.engine.rules.apply(Rule::SettleDown) {
+            return Ok(self.waiting("looks whether anything of it shows up", trusted.since(self.now())));
+        }
         let finalizer = names::finalizer(self.engine.settings.controller);
         let off = |view: &super::owner::OwnerView| {
             let mut patch = super::owner::OwnerPatch::default();

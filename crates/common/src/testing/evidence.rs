@@ -192,10 +192,10 @@ impl State {
         if claims.may_delete(thing, since) {
             return;
         }
-        // between two equal things nobody may choose; one alone cannot be told from ours
+        // between two equal things nobody may choose; one alone cannot be told from ours, also where ours has been and gone
         let same = |t: &Truth| (&t.kind, &t.key, &t.params) == (&thing.kind, &thing.key, &thing.params);
         let near = |t: &Truth| Duration::from_millis(t.born.abs_diff(thing.born)) < self.evidence.reach;
-        let beside = self.cloud.truth().iter().any(|t| t.by_controller && same(t) && near(t));
+        let beside = self.cloud.truth().iter().any(|t| t.live && t.by_controller && same(t) && near(t));
         if !thing.by_controller && !beside && claims.could_have_made(thing, self.evidence.reach) {
             self.evidence.mistaken.insert(thing.id.clone());
             let line = format!("a stranger's equal {} born inside the inference window deleted", thing.kind);
