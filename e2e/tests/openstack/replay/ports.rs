@@ -17,10 +17,15 @@ async fn case_37__a_network_is_told_by_the_first_subnet_that_is_told_exactly() {
         let fixed = json!([by(json!({"name": "other-subnet"}))]);
         stage.create("told", &spec(&json!({"ports": [{"fixedIPs": fixed}]}))).await?;
         stage.create("untold", &spec(&json!({"ports": [{"fixedIPs": [by(json!({"ipVersion": 4}))]}]}))).await?;
+        let several = json!([by(json!({"ipVersion": 4})), by(json!({"name": "other-subnet"}))]);
+        stage.create("second", &spec(&json!({"ports": [{"fixedIPs": several}]}))).await?;
         let wrong = json!([{"subnet": {"id": "5b700000-0000-4000-8000-000000000002"}}]);
         stage.create("wrong", &spec(&json!({"ports": [port("private", &json!({"fixedIPs": wrong}))]}))).await?;
-        stage.wait_ready("told").await?;
-        assert_eq!(stage.thing("port", "told-0").await?.fields["network_id"], "7e700000-0000-4000-8000-000000000002");
+        for name in ["told", "second"] {
+            stage.wait_ready(name).await?;
+            let network = stage.thing("port", &format!("{name}-0")).await?.fields["network_id"].clone();
+            assert_eq!(network, "7e700000-0000-4000-8000-000000000002", "{name}");
+        }
         stage.wait_said("untold", "InstanceReady", "cannot be told").await?;
         stage.wait_said("wrong", "InstanceReady", "is in network").await.map(drop)
     })
