@@ -71,6 +71,8 @@ impl History {
         History { player: Player::Ours, mishaps: [mishap(), mishap()], between, late, lives_on: pick(2) == 0 }
     }
 }
+/// After so many rounds a watch ends by itself, however busy everybody is; the next one begins with a list.
+const WATCH_LASTS: usize = 25;
 /// How late watches are.
 pub const LATE: [usize; 3] = [0, 1, 3];
 
@@ -124,7 +126,7 @@ async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, life:
         *life = None;
     }
     let mut quiet = 0;
-    for _ in 0..MOST_ROUNDS {
+    for round in 1..=MOST_ROUNDS {
         let before = server.lock().writes;
         let mut alone = true;
         for name in POLICIES {
@@ -172,6 +174,9 @@ async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, life:
         clock.pass(Duration::from_millis(1500));
         let mut shared = server.lock();
         quiet = if shared.writes == before { quiet + 1 } else { 0 };
+        if round % WATCH_LASTS == 0 {
+            shared.unheard.retain(|path, _| !is_policy(path));
+        }
         if quiet >= 2 + history.late && !shared.dead {
             // A watch does not last for ever; the next one begins with a list.
             let missed = shared.unheard.len();
