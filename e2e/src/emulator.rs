@@ -22,6 +22,16 @@ impl EmulatorProcess {
     /// Starts `cloud-emulator <cloud>` on a free port for these principals, given as (name, token).
     /// `instance` names it in messages and in the names of its files.
     pub async fn start(cluster: &Cluster, cloud: &str, instance: &str, principals: &[(&str, &str)]) -> Result<Self> {
+        Self::start_with(cluster, cloud, instance, principals, &[]).await
+    }
+    /// The same, with more arguments.
+    pub async fn start_with(
+        cluster: &Cluster,
+        cloud: &str,
+        instance: &str,
+        principals: &[(&str, &str)],
+        more: &[String],
+    ) -> Result<Self> {
         let log = cluster.folder().fresh_file(instance, "log")?;
         let address_file = log.with_extension("address");
         let mut args = vec![
@@ -31,6 +41,7 @@ impl EmulatorProcess {
             format!("--print-address-to={}", address_file.display()),
         ];
         args.extend(principals.iter().map(|(name, token)| format!("--token={name}={token}")));
+        args.extend_from_slice(more);
         let program = Program {
             name: instance.to_owned(),
             path: binaries::ours("cloud-emulator")?,

@@ -1,5 +1,7 @@
 //! CRDs as YAML: for the `crd` subcommand, and for the test that the stored files say the same.
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+};
 use serde_json::Value;
 
 /// A CRD cannot be written down.
@@ -35,6 +37,26 @@ pub fn compare(stored: &str, generated: &str, command: &str) -> Result<(), Strin
         .find(|(_, (old, new))| old != new)
         .map_or((0, "one text is longer", ""), |(n, (old, new))| (n + 1, old, new));
     Err(format!("line {number}: stored {old:?}, generated {new:?}; bring it up to date with: {command}"))
+}
+
+/// For tests: calls back with every field of every version and its path, such as `Kind.spec.list[].name`.
+pub fn each_field(crd: &CustomResourceDefinition, seen: &mut dyn FnMut(&str, &JSONSchemaProps)) {
+    for version in &crd.spec.versions {
+        let schema = version.schema.as_ref().and_then(|it| it.open_api_v3_schema.as_ref());
+        if let Some(schema) = schema {
+            walk(schema, &crd.spec.names.kind, seen);
+        }
+    }
+}
+fn walk(schema: &JSONSchemaProps, path: &str, seen: &mut dyn FnMut(&str, &JSONSchemaProps)) {
+    for (name, field) in schema.properties.iter().flatten() {
+        let path = format!("{path}.{name}");
+        seen(&path, field);
+        walk(field, &path, seen);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &schema.items {
+        walk(items, &format!("{path}[]"), seen);
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,12 @@ pub struct Guard {
 impl Guard {
     /// No other provider serves the kind.
     pub const NONE: Guard = Guard { peers: &[], companion: false, managed_by: None, adopt: None };
+
+    /// Is what this peer made asked for: of this object, now or when it was taken over, or of all?
+    pub fn adopts(&self, view: &OwnerView, peer: &str) -> bool {
+        let says = |key: &str| view.annotations.get(key).is_some_and(|it| it == peer);
+        self.adopt == Some(peer) || says(names::ADOPT_FROM) || says(names::ADOPTED_FROM)
+    }
 }
 
 /// May the object be written on?

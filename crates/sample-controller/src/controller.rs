@@ -7,7 +7,7 @@ use crate::session::Account;
 use async_trait::async_trait;
 use common::clock::SharedClock;
 use common::engine::owner::OwnerView;
-use common::engine::report::{Progress, Report};
+use common::engine::report::Progress;
 use common::engine::rules::Rulebook;
 use common::engine::{Engine, Settings};
 use common::filter::Filter;
@@ -19,7 +19,7 @@ use common::process::run::{Context, Desk, Failure};
 use common::runtime::next::Next;
 use common::runtime::object::Kept;
 use common::runtime::runner::{self, Handle};
-use common::status::{Wish, Written, write};
+use common::status::{Wish, write};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl runner::Reconciler for Controller {
         let subject = Subject { view, spec: &object.spec, status: Some(status) };
         let visit = self.reconciler.visit(subject, paused, &*self.desk.api).await;
         self.desk.tell(view, &visit.report);
-        after(&visit.report, &visit.written)
+        Next::after(&visit.report, &visit.written)
     }
 
     async fn invalid(&self, view: &OwnerView, status: &Value, why: &str) -> Next {
@@ -137,19 +137,11 @@ impl runner::Reconciler for Controller {
         let wish = Wish { current: Some(status), ..Wish::new(crate::names::CONTROLLER, view.generation, &fields) };
         let written = write(&*self.desk.api, &report, &wish, self.clock.wall()).await;
         self.desk.tell(view, &report);
-        after(&report, &written)
+        Next::after(&report, &written)
     }
 
     fn gone(&self, uid: &str) {
         self.reconciler.engine().forget(uid);
         self.desk.forget(uid);
-    }
-}
-
-/// A status that could not be written is written by the next visit, soon.
-fn after(report: &Report, written: &Written) -> Next {
-    match (Next::from(report), written) {
-        (Next::Done, Written::Later(why)) => Next::Retry(why.clone()),
-        (next, _) => next,
     }
 }

@@ -5,9 +5,6 @@ use common::operator::doctor::Grant;
 const fn grant(group: &'static str, resource: &'static str, subresource: &'static str, verb: &'static str) -> Grant {
     Grant { group, resource, subresource, verb, name: "", own_namespace: false }
 }
-const fn lease(verb: &'static str, name: &'static str) -> Grant {
-    Grant { group: "coordination.k8s.io", resource: "leases", subresource: "", verb, name, own_namespace: true }
-}
 
 const OURS: &str = "sample.custody.dev";
 
@@ -25,8 +22,8 @@ pub const GRANTS: &[Grant] = &[
     grant("events.k8s.io", "events", "", "patch"),
     // The UID of kube-system is the default installation id.
     Grant { name: "kube-system", ..grant("", "namespaces", "", "get") },
-    lease("get", CONTROLLER),
-    lease("update", CONTROLLER),
-    // A create cannot be bound to a name.
-    lease("create", ""),
+    Grant::lease("get", CONTROLLER),
+    Grant::lease("update", CONTROLLER),
+    Grant::lease("watch", CONTROLLER),
+    Grant::lease("create", ""),
 ];

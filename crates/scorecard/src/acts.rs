@@ -33,6 +33,8 @@ pub enum Act {
     Repair,
     /// An owner that is gone is made again under its name.
     CreateAgain,
+    /// An owner that is gone is applied from its bare manifest on the other server under another name, asking for its owner id.
+    ApplyElsewhere,
     /// The storage of the API server loses the object.
     Lose,
     /// A backup of the object comes back: new uid, no status.

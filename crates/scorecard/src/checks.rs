@@ -128,6 +128,8 @@ pub fn at_rest(world: &World, when: &str, verdict: &mut Verdict) {
                 verdict.violations.insert(format!("{when}: our mark left on a stranger's {}", thing.kind));
             }
         }
+        let damage = world.subject.damage(s.cloud.as_ref());
+        verdict.violations.extend(damage.into_iter().map(|what| format!("{when}: {what}")));
         let finalizer = names::finalizer(s.evidence.controller);
         for o in owners.iter().filter(|o| o.ledger.as_ref().is_some_and(|l| !l.records.is_empty())) {
             if !o.object.view.finalizers.contains(&finalizer) && !held(&o.object) {
@@ -201,7 +203,10 @@ fn whole(world: &World, s: &State, o: &Standing) -> Option<String> {
             return Some("done, but a wanted piece is missing".into());
         }
     }
-    (!ledger.removing.is_empty()).then(|| "done, but something is still to be removed".into())
+    if !ledger.removing.is_empty() {
+        return Some("done, but something is still to be removed".into());
+    }
+    world.subject.flaw(&o.object, ledger, s.cloud.as_ref()).map(|flaw| format!("done, but {flaw}"))
 }
 
 /// Is there a good reason for being stuck?
@@ -228,10 +233,10 @@ fn justified(s: &State, o: &Standing, why: &str) -> bool {
 /// Does the cloud refuse because of a thing that nobody here may delete?
 fn in_the_way(s: &State, why: &str) -> bool {
     let in_use = why.contains("in use") || why.contains("InUse");
-    let named = |t: &Truth| t.live && in_use && why.contains(&t.id);
+    let holds = |t: &Truth| in_use && why.contains(&t.id);
     let owners = owners(s);
     let ours = |t: &Truth| t.marks.last().is_some_and(|(_, mark)| owners.iter().any(|o| o.claims.cover(mark)));
-    s.cloud.truth().iter().any(|t| named(t) && !ours(t))
+    s.cloud.truth().iter().any(|t| t.live && holds(t) && !ours(t))
 }
 
 /// Is there something to be removed?

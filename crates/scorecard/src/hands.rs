@@ -33,6 +33,12 @@ impl Hands {
     fn object(&self, world: &World) -> Option<std::sync::Arc<Object>> {
         world.sim.with(|s| s.servers[0].get(&self.key).cloned())
     }
+    /// The owner as it was last stored.
+    fn last(&self, world: &World) -> Option<std::sync::Arc<Object>> {
+        let of_it =
+            |s: &mut State| s.servers[0].log.iter().rev().find_map(|c| c.object.clone().filter(|_| c.key == self.key));
+        world.sim.with(of_it)
+    }
     fn edit(world: &World, server: usize, key: &Key, change: impl FnOnce(&mut Object)) -> bool {
         world.sim.with(|s| {
             let changed = s.servers[server].edit(key, change);
@@ -64,12 +70,16 @@ impl Hands {
         match act {
             Act::Delete => self.delete(world, 0, &key),
             Act::CreateAgain if object.is_none() => {
-                let log = |s: &mut State| {
-                    s.servers[0].log.iter().rev().find_map(|c| c.object.clone().filter(|_| c.key == key))
-                };
-                let Some(last) = world.sim.with(log) else { return false };
+                let Some(last) = self.last(world) else { return false };
                 world.create_owner(0, &key.1, last.spec.clone());
                 true
+            }
+            Act::ApplyElsewhere if object.is_none() => {
+                let Some(last) = self.last(world) else { return false };
+                let Some(id) = last.view.annotations.get(&owner).cloned() else { return false };
+                let applied = world.create_owner(OTHER, &format!("{}-again", key.1), last.spec.clone());
+                self.copy = Some((OTHER, applied));
+                self.ask_copy(world, id)
             }
             Act::DeleteCopy => self.copy.clone().is_some_and(|(server, key)| self.delete(world, server, &key)),
             Act::Edit(edit) => {
@@ -100,7 +110,7 @@ impl Hands {
                 world.sim.with(|s| s.evidence.harm.ledger = true);
                 Hands::annotate(world, 0, &key, &owner, None)
             }
-            Act::CreateAgain | Act::Strip | Act::StripFinalizer => false,
+            Act::CreateAgain | Act::ApplyElsewhere | Act::Strip | Act::StripFinalizer => false,
             Act::WipeStatus => Hands::edit(world, 0, &key, |o| {
                 o.view.conditions.clear();
                 o.fields.clear();

@@ -4,6 +4,8 @@ use crate::stage::{GRACE, PATIENCE, Stage};
 use crate::{seen, tell};
 use common::clock::{Boot, Clock, SystemClock};
 use e2e::{ControllerProcess, Error, Result, Seen, env, until};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::Api;
 use serde_json::json;
 use std::time::Duration;
 
@@ -17,6 +19,11 @@ async fn leads(replica: &ControllerProcess) -> Result<bool> {
     let metrics = replica.metrics().await?;
     let line = metrics.lines().find(|line| line.starts_with("leader_election_master_status"));
     Ok(line.is_some_and(|line| line.ends_with(" 1")))
+}
+
+async fn lease(stage: &Stage) -> Result<LeaseSpec> {
+    let leases: Api<Lease> = Api::namespaced(stage.cluster.client().await?, stage.account.namespace());
+    leases.get("sample").await?.spec.ok_or_else(|| Error::other("a Lease without a word"))
 }
 
 /// The leader first.
@@ -35,10 +42,10 @@ async fn elected(a: ControllerProcess, b: ControllerProcess) -> Result<(Controll
 async fn story() -> Result<()> {
     // given two replicas under one Lease; the terms are the shipped ones when the freeze lasts a minute
     let freeze = env::seconds(env::FREEZE, 20);
-    let (lease, renew, retry) = (freeze / 2, freeze / 4, freeze / 20);
+    let (lasts, renew, retry) = (freeze / 2, freeze / 4, freeze / 20);
     let stage = Stage::set("freeze").await?;
     let replica = |name: &str| -> Result<ControllerProcess> {
-        let terms = [("lease-duration", lease), ("renew-deadline", renew), ("retry-period", retry)];
+        let terms = [("lease-duration", lasts), ("renew-deadline", renew), ("retry-period", retry)];
         let launch = stage.launch(name)?.env("POD_NAME", name);
         let launch = terms.iter().fold(launch, |l, (flag, time)| l.arg(format!("--{flag}={}ms", time.as_millis())));
         launch.start()
@@ -61,10 +68,11 @@ async fn story() -> Result<()> {
     })
     .await?;
     leader.freeze()?;
-    let frozen = SystemClock.boot();
+    let (frozen, froze_at) = (SystemClock.boot(), SystemClock.wall());
+    let renewed = lease(&stage).await?.renew_time.ok_or_else(|| Error::other("a Lease that was never renewed"))?.0;
     stage.cloud.emulator.clear_faults().await?;
     // and owners keep coming
-    let mut taken_over = None;
+    let mut taken_over = false;
     let mut count = 0;
     while SystemClock.boot() < frozen + freeze {
         count += 1;
@@ -72,13 +80,12 @@ async fn story() -> Result<()> {
         let next = SystemClock.boot() + freeze / 10;
         while SystemClock.boot() < next {
             SystemClock.sleep_until(SystemClock.boot() + freeze / 100).await;
-            if taken_over.is_none() && leads(&standby).await? {
-                taken_over = Some(SystemClock.boot().since(frozen));
-            }
+            taken_over = taken_over || leads(&standby).await?;
         }
     }
     // then the other leads before the frozen one wakes up
-    let taken_over = taken_over.ok_or_else(|| Error::other("nobody took over"))?;
+    assert!(taken_over, "nobody took over");
+    let acquired = lease(&stage).await?.acquire_time.ok_or_else(|| Error::other("a Lease that nobody acquired"))?.0;
     leader.unfreeze()?;
     let most = watch_doubles(&stage, SystemClock.boot() + Duration::from_secs(5)).await?;
     assert!(most <= 1, "one create was frozen, and {most} things are doubled");
@@ -90,9 +97,10 @@ async fn story() -> Result<()> {
     let all = stage.wait_for_rest().await?;
     assert_eq!(all.len(), count + 2);
     seen(&format!(
-        "frozen for {freeze:?}, lease {lease:?}: the other led after {:.1} s; {count} owners created meanwhile; at most {most} doubled \
+        "frozen for {freeze:?}, lease {lasts:?}: the other led {:.1} s after the freeze, {:.1} s after the last renewal; {count} owners created meanwhile; at most {most} doubled \
          after the wake-up, 0 at rest",
-        taken_over.as_secs_f64()
+        acquired.duration_since(froze_at).as_secs_f64(),
+        acquired.duration_since(renewed).as_secs_f64(),
     ));
     stage.delete_all().await?;
     standby.stop(GRACE).await?;

@@ -12,6 +12,8 @@ pub struct Settings {
     pub account: String,
     /// The region.
     pub region: String,
+    /// Other regions of the same cloud and where each is, for clouds that tell of them.
+    pub regions: BTreeMap<String, String>,
     /// Visibility lag.
     pub lag: Lags,
     /// Page sizes.
@@ -34,6 +36,7 @@ impl Default for Settings {
         Settings {
             account: "acct-1".to_owned(),
             region: "here-1".to_owned(),
+            regions: BTreeMap::new(),
             lag: Lags::default(),
             paging: Paging::default(),
             quotas: BTreeMap::new(),

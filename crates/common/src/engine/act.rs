@@ -1,6 +1,7 @@
 //! Carries out a plan: intents first, then all calls at once, then the ids.
 use super::Engine;
 use super::estate::{CreateOrder, Draft, Estate, Fault, Listing, Markable, Outcome, Thing, add_fault};
+use super::fence::TOO_LATE;
 use super::pass::{Over, Pass};
 use super::report::Progress;
 use super::rules::Rule;
@@ -11,6 +12,7 @@ use crate::identity::{Mark, OwnerId, Slot, Then};
 use crate::ledger::{Id, Ledger, Record};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// What came of one call.
@@ -33,10 +35,11 @@ impl Engine {
         if now > until && self.rules.apply(Rule::StartWindow) {
             return Err(Fault::Transient("the start window is over".to_owned()));
         }
-        if !self.fence.holds_until(now + self.settings.timing.call) {
-            return Err(Fault::Transient("the lease ends too soon for another write".to_owned()));
-        }
-        Ok(())
+        if self.in_lease() { Ok(()) } else { Err(Fault::Transient(TOO_LATE.to_owned())) }
+    }
+    /// Does the lease last for one more call? Writes beside the engine's ask as well, in the very poll that sends them.
+    pub fn in_lease(&self) -> bool {
+        self.fence.holds_until(self.clock.boot() + self.settings.timing.call)
     }
 }
 
@@ -94,6 +97,22 @@ fn removing<'a>(
             }
         }
     })
+}
+
+/// Waits for one thing while the other calls of the wave go on: one that stood still could be sent long after its window.
+async fn beside<T>(
+    deeds: &mut FuturesUnordered<BoxFuture<'_, Deed>>,
+    early: &mut VecDeque<Deed>,
+    what: impl Future<Output = T>,
+) -> T {
+    let mut what = std::pin::pin!(what);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut what => return done,
+            Some(deed) = deeds.next() => early.push_back(deed),
+        }
+    }
 }
 
 impl<'a> Pass<'a> {
@@ -167,7 +186,11 @@ impl<'a> Pass<'a> {
         let (engine, estate) = (self.engine, self.estate);
         let mut learned = ledger.clone();
         let mut fault: Option<Fault> = None;
-        while let Some(deed) = deeds.next().await {
+        let mut early = VecDeque::new();
+        while let Some(deed) = match early.pop_front() {
+            Some(deed) => Some(deed),
+            None => deeds.next().await,
+        } {
             match deed {
                 Deed::Created(slot, draft, Outcome::Done(id)) => {
                     let kind = self.kind(&slot)?;
@@ -179,7 +202,8 @@ impl<'a> Pass<'a> {
                         continue;
                     }
                     if engine.rules.apply(Rule::IdBeforeTag) {
-                        learned = self.write(owner, Some(&ledger), learned, Guard::Id, &|_, _| {}).await?;
+                        let write = self.write(owner, Some(&ledger), learned, Guard::Id, &|_, _| {});
+                        learned = beside(&mut deeds, &mut early, write).await?;
                         ledger = learned.clone();
                     }
                     let until = self.now() + engine.settings.timing.window;

@@ -153,7 +153,7 @@ impl Table<'_> {
 
     /// Up, without an id.
     fn make(&self, record: Option<&Record>, draft: Option<&Draft>, adopt: Option<Then>, sight: &Sight) -> Up {
-        let Some(draft) = draft else { return Up::Wait("waits for what it needs") };
+        // What is ours is recorded even where another could not be made now.
         if let Some(ours) = alive(&sight.ours) {
             self.rules.apply(Rule::UpNote);
             return Up::Note { id: ours.id.clone(), adopted: self.adopted(ours) };
@@ -161,6 +161,7 @@ impl Table<'_> {
         if !sight.ours.is_empty() {
             return Up::Wait("the previous one is being deleted");
         }
+        let Some(draft) = draft else { return Up::Wait("waits for what it needs") };
         if let Some(other) = &sight.foreign {
             self.rules.apply(Rule::UpConflict);
             return no(reason::OWNERSHIP_CONFLICT, format!("{} {} belongs to another owner", other.kind, other.id));
@@ -181,7 +182,7 @@ impl Table<'_> {
         if let Some(unmarked) = sight.unmarked.first()
             && (self.kind.unique_key || adopt.is_some())
         {
-            if !sight.trusted && self.rules.apply(Rule::LateTag) {
+            if !sight.unmarked_counts && self.rules.apply(Rule::LateTag) {
                 return Up::Wait("its tags may still come");
             }
             let id = unmarked.id.clone();
@@ -285,9 +286,38 @@ impl Table<'_> {
         }
     }
 
-    /// Up, for somebody else's thing.
+    /// Up, for a thing that is named. Whatever else of ours stands in the slot goes first.
     fn reference(&self, record: Option<&Record>, id: &Id, sight: &Sight) -> Up {
+        let ours = alive(&sight.ours);
         match record {
+            // told to use what is its own
+            Some(Record::Created { id: own, .. } | Record::Adopted { id: own, .. }) if own == id => {
+                match self.keep(record, own, sight) {
+                    // what somebody named is not replaced by another
+                    Up::Intend => no(reason::REFERENCE_LOST, format!("{} {id} is gone", self.kind.name)),
+                    Up::Remove(failed) if failed == *id => {
+                        no(reason::RESOURCE_FAILED, format!("{} {id} failed", self.kind.name))
+                    }
+                    step => step,
+                }
+            }
+            Some(Record::Created { id: own, .. } | Record::Adopted { id: own, .. }) => match self.down(record, sight) {
+                Down::Mark(own) => Up::Mark(own),
+                _ => Up::Remove(own.clone()),
+            },
+            Some(Record::Referenced { .. }) if ours.is_some_and(|t| t.id != *id) => {
+                self.rules.apply(Rule::UpDuplicate);
+                Up::Remove(ours.map(|t| t.id.clone()).unwrap_or_default())
+            }
+            None | Some(Record::Intended { .. }) if ours.is_some() => self.make(record, None, None, sight),
+            Some(Record::Intended { .. }) => match self.clear(record, sight) {
+                Down::NoteUnmarked(own) if own != *id => Up::NoteUnmarked(own),
+                Down::Wait(why) => Up::Wait(why),
+                _ => {
+                    self.rules.apply(Rule::UpReference);
+                    Up::Reference(id.clone())
+                }
+            },
             Some(Record::Referenced { id: known }) if known == id => match &sight.recorded {
                 Recorded::Gone => {
                     self.rules.apply(Rule::UpReferenceLost);
@@ -304,9 +334,6 @@ impl Table<'_> {
                 self.rules.apply(Rule::UpReference);
                 Up::Reference(id.clone())
             }
-            // an own thing stands in the slot: it goes first
-            Some(Record::Created { id, .. } | Record::Adopted { id, .. }) => Up::Remove(id.clone()),
-            Some(Record::Intended { .. }) => Up::Wait("an earlier create may still show up"),
         }
     }
 

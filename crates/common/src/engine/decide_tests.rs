@@ -99,7 +99,8 @@ fn sights(record: Option<&Record>) -> Vec<Sight> {
         for ours in &ours {
             for unmarked in &strangers {
                 for foreign in &foreign {
-                    for (trusted, settled) in [(true, true), (true, false), (false, true), (false, false)] {
+                    for trust in 0..8 {
+                        let (trusted, unmarked_counts, settled) = (trust & 1 == 0, trust & 2 == 0, trust & 4 == 0);
                         let (ours, unmarked) = (ours.clone(), unmarked.clone());
                         let (foreign, recorded) = (foreign.clone(), recorded.clone());
                         all.push(Sight {
@@ -108,6 +109,7 @@ fn sights(record: Option<&Record>) -> Vec<Sight> {
                             foreign,
                             recorded,
                             trusted,
+                            unmarked_counts,
                             settled,
                             retagged: false,
                             refused: false,
@@ -207,6 +209,14 @@ fn a_create_needs_absence_that_counts_or_the_same_token() {
 }
 
 #[test]
+fn what_is_ours_is_recorded_whether_or_not_another_could_be_made() {
+    every(|table, record, sight| {
+        let noted = |draft| matches!(table.up(record, &Want::Make { draft, adopt: None }, sight), Up::Note { .. });
+        assert_eq!(noted(None), noted(Some(draft())), "{record:?} {sight:?}");
+    });
+}
+
+#[test]
 fn a_strangers_thing_is_taken_only_when_asked_and_settled() {
     every(|table, record, sight| {
         let refused = table.up(record, &Want::Make { draft: Some(draft()), adopt: None }, sight);
@@ -214,7 +224,30 @@ fn a_strangers_thing_is_taken_only_when_asked_and_settled() {
         let asked = Want::Make { draft: Some(draft()), adopt: Some(Then::Release) };
         if let Up::Claim { id, then } = table.up(record, &asked, sight) {
             assert_eq!((id.as_str(), then), ("u", Then::Release));
-            assert!(sight.trusted && sight.ours.is_empty() && sight.foreign.is_none());
+            assert!(sight.unmarked_counts && sight.ours.is_empty() && sight.foreign.is_none());
+        }
+    });
+}
+
+#[test]
+fn what_is_named_is_used_once_nothing_of_ours_is_left_in_the_slot() {
+    every(|table, record, sight| {
+        for named in ["x", "o", "s"] {
+            let step = table.up(record, &Want::Use { id: named.into() }, sight);
+            let says = format!("{named} {record:?} {sight:?} -> {step:?}");
+            let own = matches!(record, Some(Record::Created { .. } | Record::Adopted { .. }));
+            let intended = matches!(record, Some(Record::Intended { .. }));
+            match &step {
+                Up::Reference(id) => {
+                    assert_eq!(id, named);
+                    assert!(!own && alive(&sight.ours).is_none() && (!intended || sight.trusted), "{says}");
+                }
+                Up::Remove(id) => assert_ne!(id, named, "{says}"),
+                // nothing waits for ever: once everything counts, there is a step
+                Up::Wait(_) if intended && sight.trusted => assert!(!sight.ours.is_empty(), "{says}"),
+                Up::Intend | Up::Renew | Up::Claim { .. } => panic!("{says}"),
+                _ => {}
+            }
         }
     });
 }

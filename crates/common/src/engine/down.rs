@@ -273,7 +273,7 @@ impl Pass<'_> {
             patch
         };
         let mut view = self.view.clone();
-        if !self.engine.fence.holds_until(self.now() + self.engine.settings.timing.call) {
+        if !self.engine.in_lease() {
             return Err(Ended::Fenced.into());
         }
         if !self.engine.rules.apply(Rule::GuardFinalizer) {

@@ -7,6 +7,9 @@ pub trait Fence: Send + Sync {
     fn holds_until(&self, until: Boot) -> bool;
 }
 
+/// Why a write was not sent.
+pub const TOO_LATE: &str = "the lease ends too soon for another write";
+
 /// No fence: a single process without leader election.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Open;

@@ -13,6 +13,8 @@ use std::time::Duration;
 pub(crate) struct OwnerMemory {
     /// Absence without a record counts in listings sent from then on.
     pub(crate) trusted_from: Boot,
+    /// "Unmarked" without a record counts in listings sent from then on: a new owner id says nothing about whose it is.
+    unmarked_from: Boot,
     /// First sight of each record now in the ledger.
     records: HashMap<(Slot, Record), Boot>,
     /// First sight of each removal now in the ledger.
@@ -52,8 +54,11 @@ impl Memory {
     }
     fn with<T>(&self, uid: &str, now: Boot, f: impl FnOnce(&mut OwnerMemory) -> T) -> T {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || OwnerMemory { trusted_from: now + self.settle, ..OwnerMemory::default() };
-        f(owners.entry(uid.to_owned()).or_insert_with(fresh))
+        f(owners.entry(uid.to_owned()).or_insert_with(|| self.fresh(now)))
+    }
+    fn fresh(&self, now: Boot) -> OwnerMemory {
+        let settled = now + self.settle;
+        OwnerMemory { trusted_from: settled, unmarked_from: settled, ..OwnerMemory::default() }
     }
     /// What is known of this owner; from now on it is known.
     pub(crate) fn of(&self, uid: &str, now: Boot) -> OwnerMemory {
@@ -65,8 +70,7 @@ impl Memory {
     }
     /// Nothing that was known of this owner counts any more.
     pub(crate) fn distrust(&self, uid: &str, now: Boot) {
-        let settle = self.settle;
-        self.with(uid, now, |m| *m = OwnerMemory { trusted_from: now + settle, ..OwnerMemory::default() });
+        self.with(uid, now, |m| *m = self.fresh(now));
     }
     pub(crate) fn forget(&self, uid: &str) {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
@@ -79,6 +83,7 @@ impl Memory {
             let another = ledger.writer.process != self.process && before.is_some_and(|p| p != ledger.writer.process);
             if another && self.rules.apply(Rule::UnsettledByOthers) {
                 m.trusted_from = m.trusted_from.max(now + self.settle);
+                m.unmarked_from = m.unmarked_from.max(m.trusted_from);
             }
             m.owner = Some(owner);
             m.scope.clone_from(&ledger.scope);
@@ -143,6 +148,16 @@ impl Memory {
             None => m.trusted_from,
             Some(record) => m.records.get(&(slot.clone(), self.sameness(record))).copied().unwrap_or(now) + self.settle,
         })
+    }
+    /// From when on "unmarked" counts for this record, or for none.
+    pub(crate) fn unmarked_from(&self, uid: &str, slot: &Slot, record: Option<&Record>, now: Boot) -> Boot {
+        match record {
+            None => self.with(uid, now, |m| {
+                let minted = m.trusted_from < m.unmarked_from;
+                if minted && !self.rules.apply(Rule::UnmarkedSettlesForNew) { m.trusted_from } else { m.unmarked_from }
+            }),
+            Some(_) => self.trusted_from(uid, slot, record, now),
+        }
     }
     /// From when on NotFound counts for this removal.
     pub(crate) fn removal_trusted_from(&self, uid: &str, removal: &Removal, now: Boot) -> Boot {

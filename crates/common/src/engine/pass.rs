@@ -1,17 +1,18 @@
 //! One pass for one owner: look at it, find our stance, then up or down.
 use super::Engine;
 use super::estate::{Estate, Fault, Freshness, Listing, Phase};
+use super::fence::TOO_LATE;
 use super::owner::{OwnerApi, OwnerPatch, OwnerView};
 use super::report::{Mirror, Note, Progress, Report};
-use super::rules::Rule;
+use super::rules::{Rule, Rulebook};
 use super::stance::{Facts, Stance, TakeOver};
 use super::write::{Change, Ended, Guard, intent_differs};
 use crate::clock::Boot;
-use crate::identity::{MarkSeen, OwnerId, Place};
-use crate::ledger::{Ledger, Record, Unreadable};
+use crate::identity::{MarkSeen, OwnerId, Place, Slot};
+use crate::ledger::{Ledger, Record, Removal, Unreadable};
 use crate::names::{self, reason};
 use crate::peer;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Everything one pass works with.
@@ -36,7 +37,7 @@ impl From<Ended> for Over {
             Ended::Overtaken(why) => Progress::Stale(why.to_owned()),
             Ended::Refused(why) => Progress::Failed(Fault::Denied(format!("API server: {why}"))),
             Ended::Unavailable(why) => Progress::Failed(Fault::Transient(format!("API server: {why}"))),
-            Ended::Fenced => Progress::Stale("the lease ends too soon for another write".to_owned()),
+            Ended::Fenced => Progress::Stale(TOO_LATE.to_owned()),
             Ended::Full(bytes) => Progress::Blocked {
                 reason: reason::LEDGER_FULL,
                 message: format!("the ledger would take {bytes} bytes; ask for fewer pieces"),
@@ -71,7 +72,7 @@ impl Engine {
             notes: Vec::new(),
             kept: Vec::new(),
             mirror: None,
-            ids: std::collections::BTreeMap::new(),
+            ids: BTreeMap::new(),
         };
         let mut pass = Pass { engine: self, api, estate, paused, view: view.clone(), place, report };
         let progress = match pass.run().await {
@@ -226,7 +227,7 @@ impl Pass<'_> {
             Unreadable::Malformed(_) => blocked(reason::LEDGER_UNREADABLE, e.to_string()),
         })?;
         let memory = self.engine.memory.of(&view.uid, self.now());
-        Ok(Facts {
+        let facts = Facts {
             place: self.place.clone(),
             uid: view.uid.clone(),
             deleting: view.deleting,
@@ -236,7 +237,15 @@ impl Pass<'_> {
             mirror: self.engine.mirror_of(view).filter(|_| self.on(Rule::RecoverOwnerId)),
             memory: if self.on(Rule::RecoverOwnerId) { (memory.owner, memory.seq) } else { (None, 0) },
             take_over: view.annotations.get(names::TAKE_OVER).map(|t| TakeOver::parse(t)),
-        })
+        };
+        match facts.overwritten() {
+            Some(known) => {
+                let message =
+                    format!("the annotation names another owner id than status, which knows {known}: put that back");
+                Err(blocked(reason::OWNER_ID_INVALID, message))
+            }
+            None => Ok(facts),
+        }
     }
 
     /// The ledger's scope must be what the credentials see; else no answer counts, not even absence.
@@ -283,24 +292,24 @@ impl Pass<'_> {
         if listing.sent < since {
             listing = self.list(Freshness::SentAfter(since)).await?;
         }
+        let alive = || listing.things.iter().filter(|t| t.phase != Phase::Deleting);
         let in_place = |m: &MarkSeen| matches!(m, MarkSeen::Whole(m) if m.place == self.place);
-        let before: Vec<_> = listing
-            .things
-            .iter()
-            .filter(|t| t.phase != Phase::Deleting && (in_place(&t.mark) || t.readable))
-            .map(|t| format!("{} {}", t.kind, t.id))
-            .collect();
-        if !before.is_empty() && self.engine.rules.apply(Rule::NoMintBesideMarks) {
-            return match &facts.take_over {
-                Some(TakeOver::None) => self.begin(None, scope).await,
-                Some(ask @ (TakeOver::Place(_) | TakeOver::Owner(_))) => self.take_by_marks(ask, &listing, scope).await,
-                Some(TakeOver::Unclear) | None if listing.sent < trusted => {
-                    Ok(self.waiting("looks whether what is there is on its way out", settle))
-                }
-                Some(TakeOver::Unclear) | None => Ok(blocked(reason::TAKEOVER_REQUIRED, lived_before(&before))),
-            };
+        let before: Vec<_> =
+            alive().filter(|t| in_place(&t.mark) || t.readable).map(|t| format!("{} {}", t.kind, t.id)).collect();
+        match &facts.take_over {
+            Some(TakeOver::None) => self.begin(None, scope).await,
+            Some(_) if !self.engine.rules.apply(Rule::RequestIsServed) => self.begin(None, scope).await,
+            None if before.is_empty() || !self.engine.rules.apply(Rule::NoMintBesideMarks) => {
+                self.begin(None, scope).await
+            }
+            Some(ask) if alive().any(|t| ask.means(&t.mark)) => self.take_by_marks(ask, &listing, scope).await,
+            _ if listing.sent < trusted => {
+                Ok(self.waiting("looks whether this owner has lived before", trusted.since(self.now())))
+            }
+            None => Ok(blocked(reason::TAKEOVER_REQUIRED, lived_before(&before))),
+            // somebody meant something by it: a new owner id would make everything a second time
+            Some(_) => Ok(blocked(reason::TAKEOVER_REQUIRED, names_nothing(&before))),
         }
-        self.begin(None, scope).await
     }
 
     /// Writes finalizer, owner id and an empty ledger in one patch.
@@ -348,6 +357,10 @@ impl Pass<'_> {
             // nothing under our place: as an owner never seen, which may have lived elsewhere
             [] => self.mint(facts).await,
             [owner] => self.rebuild(facts, *owner).await,
+            _ if let Some(ask @ TakeOver::Owner(_)) = &facts.take_over => {
+                let scope = self.estate.scope().await?;
+                self.take_by_marks(ask, &listing, scope).await
+            }
             _ => Ok(blocked(
                 reason::TAKEOVER_REQUIRED,
                 "things of several owner ids carry this place; name one in custody.dev/take-over",
@@ -371,7 +384,7 @@ impl Pass<'_> {
         let mut ledger = Ledger::empty(&self.view.uid, &self.place, engine.next_writer());
         ledger.scope = scope;
         if let Some(old) = &facts.ledger {
-            ledger.records = hints(old);
+            (ledger.records, ledger.removing) = hints(old, &engine.rules);
             ledger.from.clone_from(&old.from);
         }
         ledger.seq = facts.mirror.map_or(0, |(_, seq)| seq).max(facts.memory.1).max(1);
@@ -424,22 +437,31 @@ impl Pass<'_> {
 }
 
 /// What of an old ledger may be believed until seen otherwise: ids. An intent may be long over, so its token is not sent
-/// again; but of a kind that cannot be marked at create it is the only trace.
-pub(crate) fn hints(old: &Ledger) -> std::collections::BTreeMap<crate::identity::Slot, Record> {
+/// again; but of a kind that cannot be marked at create it is the only trace. So is a removal of a kind that never carries
+/// a mark; everything else that was to go is found again by its mark.
+pub(crate) fn hints(old: &Ledger, rules: &Rulebook) -> (BTreeMap<Slot, Record>, Vec<Removal>) {
     let kept = old.records.iter().filter(|(_, r)| r.id().is_some() || r.key().is_some());
-    let mut hints: std::collections::BTreeMap<_, _> = kept.map(|(s, r)| (s.clone(), r.clone())).collect();
+    let mut hints: BTreeMap<_, _> = kept.map(|(s, r)| (s.clone(), r.clone())).collect();
     for record in hints.values_mut() {
         if let Record::Intended { token, .. } = record {
             *token = None;
         }
     }
-    hints
+    let mut removing: Vec<Removal> = old.removing.iter().filter(|r| r.key.is_some()).cloned().collect();
+    if !removing.is_empty() && !rules.apply(Rule::RemovalsSurvive) {
+        removing.clear();
+    }
+    (hints, removing)
 }
 fn elsewhere(from: &Place) -> String {
     format!(
         "this object was moved, restored or copied here from place {from}; annotate it with {}={from} to take its things over, or =none to start with nothing",
         names::TAKE_OVER
     )
+}
+fn names_nothing(before: &[String]) -> String {
+    let beside = if before.is_empty() { String::new() } else { format!("; {}", lived_before(before)) };
+    format!("nothing in the cloud carries what {} names: correct it, or take it off{beside}", names::TAKE_OVER)
 }
 fn lived_before(things: &[String]) -> String {
     let shown = things.iter().take(5).cloned().collect::<Vec<_>>().join(", ");

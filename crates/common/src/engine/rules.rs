@@ -61,6 +61,10 @@ rules! {
     NoMintBesideMarks,
     /// Things under the places in `from` count as ours until they are marked anew.
     FromCounts,
+    /// A removal of what never carries a mark outlives the ledger it stood in.
+    RemovalsSurvive,
+    /// A request that names a place or owner id is served or refused, never dropped.
+    RequestIsServed,
     /// `take-over: none` is read only by an owner that needs it.
     NoneOnlyBlocked,
     /// No cloud write while paused.
@@ -76,6 +80,8 @@ rules! {
     SettleNotFound,
     /// "Unmarked" is trusted only after settle: tags come late.
     LateTag,
+    /// "Unmarked" settles for a freshly minted owner, too.
+    UnmarkedSettlesForNew,
     /// Absence settles anew when another process has written the ledger.
     UnsettledByOthers,
     /// A listing says nothing about what was written after it was sent.

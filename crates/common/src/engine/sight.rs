@@ -67,8 +67,10 @@ pub struct Sight {
     pub foreign: Option<Sighting>,
     /// The recorded id.
     pub recorded: Recorded,
-    /// Absence and "unmarked" in this listing count.
+    /// Absence in this listing counts.
     pub trusted: bool,
+    /// "Unmarked" in this listing counts.
+    pub unmarked_counts: bool,
     /// "Unmarked" on the recorded id counts.
     pub settled: bool,
     /// Our mark went on or off the recorded id, and this answer is too early to show it.
@@ -92,6 +94,7 @@ pub fn sort(
         foreign: None,
         recorded: Recorded::NoId,
         trusted: false,
+        unmarked_counts: false,
         settled: false,
         retagged: false,
         refused: false,

@@ -1,5 +1,5 @@
 //! Who may write at all: what an owner's metadata, our memory and its status together say. Pure.
-use crate::identity::{OwnerId, Place};
+use crate::identity::{MarkSeen, OwnerId, Place};
 use crate::ledger::Ledger;
 
 /// What the annotation `take-over` asks for.
@@ -31,6 +31,10 @@ impl TakeOver {
             TakeOver::Owner(o) => Some(*o) == owner,
             TakeOver::None | TakeOver::Unclear => false,
         }
+    }
+    /// Is this the mark of something that the request names?
+    pub(crate) fn means(&self, mark: &MarkSeen) -> bool {
+        matches!(mark, MarkSeen::Whole(mark) if self.names(&mark.place, Some(mark.owner)))
     }
 }
 
@@ -89,6 +93,12 @@ impl Facts {
     fn rolled_back(&self, ledger: &Ledger) -> bool {
         let of_status = self.mirror.filter(|(owner, _)| Some(*owner) == self.owner).map_or(0, |(_, seq)| seq);
         ledger.seq < of_status.max(self.memory.1)
+    }
+    /// The owner id that status knows, where somebody has written another one over it: ours come with a newer ledger.
+    pub(crate) fn overwritten(&self) -> Option<OwnerId> {
+        let ledger = self.ledger.as_ref().map_or(0, |l| l.seq);
+        let (known, seq) = self.mirror?;
+        (self.owner? != known && ledger <= seq).then_some(known)
     }
     /// What to do, and for `DropRequest` what would be done without the request.
     pub(crate) fn stance(&self, may_rebuild: bool, none_only_blocked: bool, check_place: bool) -> Stance {

@@ -108,3 +108,18 @@ fn requests_read_as_place_owner_id_or_none() {
     assert_eq!(TakeOver::parse(&owner(1).to_string()), TakeOver::Owner(owner(1)));
     assert_eq!(TakeOver::parse("everything"), TakeOver::Unclear);
 }
+
+#[test]
+fn an_owner_id_that_somebody_wrote_over_ours_is_not_served() {
+    // given status that knows another owner id, and a ledger that is no newer than it
+    let mut forged = Facts { owner: Some(owner(2)), ..facts() };
+    assert_eq!(forged.overwritten(), Some(owner(1)));
+    forged.ledger = None;
+    assert_eq!(forged.overwritten(), Some(owner(1)));
+    // then an owner id of our own making comes with a newer ledger, before status knows it
+    forged.ledger = Some(ledger("u", &here(), 6));
+    assert_eq!(forged.overwritten(), None);
+    assert_eq!(facts().overwritten(), None);
+    assert_eq!(Facts { owner: None, ..facts() }.overwritten(), None);
+    assert_eq!(Facts { mirror: None, owner: Some(owner(2)), ..facts() }.overwritten(), None);
+}

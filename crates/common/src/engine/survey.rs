@@ -68,6 +68,8 @@ impl Pass<'_> {
         let mut sight = sight::sort(&me, listing, ledger, kind, slot, key);
         let trusted_from = self.engine.memory.trusted_from(&self.view.uid, slot, record, self.now());
         sight.trusted = listing.sent >= trusted_from;
+        sight.unmarked_counts =
+            listing.sent >= self.engine.memory.unmarked_from(&self.view.uid, slot, record, self.now());
         sight.refused = self.engine.memory.refused(&self.view.uid, slot, record, self.now());
         if let Some(id) = record.and_then(Record::id) {
             let thing = Thing { slot: slot.clone(), id: id.clone() };
@@ -95,6 +97,7 @@ impl Pass<'_> {
             foreign: None,
             recorded,
             trusted: settled,
+            unmarked_counts: settled,
             settled,
             retagged,
             refused: false,

@@ -4,7 +4,7 @@ use super::pass::{Over, Pass, blocked, hints};
 use super::report::Progress;
 use super::rules::Rule;
 use super::stance::{Facts, TakeOver};
-use super::write::Guard;
+use super::write::{Ended, Guard};
 use crate::identity::{Mark, MarkSeen, OwnerId, Place};
 use crate::ledger::Ledger;
 use crate::names::{self, reason};
@@ -19,7 +19,7 @@ impl Pass<'_> {
         let mut ledger = Ledger::empty(&self.view.uid, &self.place, engine.next_writer());
         ledger.seq = old.seq;
         ledger.scope.clone_from(&old.scope);
-        ledger.records = hints(&old);
+        (ledger.records, ledger.removing) = hints(&old, &engine.rules);
         ledger.from.clone_from(&old.from);
         if !ledger.from.contains(&old.place) {
             ledger.from.push(old.place.clone());
@@ -38,31 +38,26 @@ impl Pass<'_> {
         listing: &Listing,
         scope: String,
     ) -> Result<Progress, Over> {
-        let marks = || {
-            listing.things.iter().filter(|t| t.phase != Phase::Deleting).filter_map(|t| match &t.mark {
-                MarkSeen::Whole(mark) => Some(mark),
-                MarkSeen::Nothing | MarkSeen::Part { .. } | MarkSeen::Garbled(_) => None,
-            })
-        };
-        let owners: BTreeSet<OwnerId> = match ask {
-            TakeOver::Owner(owner) => BTreeSet::from([*owner]),
-            TakeOver::Place(place) => marks().filter(|m| m.place == *place).map(|m| m.owner).collect(),
-            TakeOver::None | TakeOver::Unclear => BTreeSet::new(),
-        };
+        let alive = || listing.things.iter().filter(|t| t.phase != Phase::Deleting);
+        let whole = |mark: &'_ MarkSeen| if let MarkSeen::Whole(mark) = mark { Some(mark.clone()) } else { None };
+        let named = alive().filter(|t| ask.means(&t.mark)).filter_map(|t| whole(&t.mark));
+        let owners: BTreeSet<OwnerId> = named.map(|mark| mark.owner).collect();
         let [owner] = owners.iter().collect::<Vec<_>>()[..] else {
             let message = format!("{} names {} owner ids; name one", names::TAKE_OVER, owners.len());
             return Ok(blocked(reason::TAKEOVER_REQUIRED, message));
         };
+        let marks = alive().filter_map(|t| whole(&t.mark));
         let from: BTreeSet<Place> =
-            marks().filter(|m| m.owner == *owner && m.place != self.place).map(|m| m.place.clone()).collect();
+            marks.filter(|m| m.owner == *owner && m.place != self.place).map(|m| m.place).collect();
         let engine = self.engine;
+        let old = engine.ledger_of(&self.view).ok().flatten();
         let mut ledger = Ledger::empty(&self.view.uid, &self.place, engine.next_writer());
         ledger.scope = scope;
         ledger.from = from.into_iter().collect();
         engine.memory.distrust(&self.view.uid, self.now());
         let keep = !ledger.from.is_empty();
         let done = self
-            .write(*owner, None, ledger, Guard::Intent, &|v, p| {
+            .write(*owner, old.as_ref(), ledger, Guard::Intent, &|v, p| {
                 engine.finalize(v, p);
                 if !keep {
                     p.annotations.insert(names::TAKE_OVER.to_owned(), None);
@@ -158,6 +153,9 @@ impl Pass<'_> {
     pub(crate) async fn drop_request(&mut self) -> Result<Progress, Over> {
         let mut patch = super::owner::OwnerPatch::default();
         patch.annotations.insert(names::TAKE_OVER.to_owned(), None);
+        if !self.engine.in_lease() {
+            return Err(Ended::Fenced.into());
+        }
         match self.api.patch(&self.view, &patch).await {
             super::owner::Patched::Stored(view) => self.view = *view,
             super::owner::Patched::Gone => return Ok(Progress::Gone),

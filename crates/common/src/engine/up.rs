@@ -165,7 +165,9 @@ impl Pass<'_> {
         let leaving = ledger.removing.iter().any(|r| r.slot == *slot);
         let mut step = self.table(kind).up(record, &piece.want, &sight);
         if matches!(step, Up::Intend | Up::Renew | Up::Claim { .. }) {
-            if held {
+            // One that is gone may be without a draft for another: that is no reason to be done.
+            let undrafted = draft.is_none() && !matches!(step, Up::Claim { .. });
+            if held || undrafted {
                 step = Up::Wait("waits for what it needs");
             } else if leaving {
                 step = Up::Wait("the previous one is being removed");
@@ -238,10 +240,13 @@ impl Pass<'_> {
             }
             Up::Wait(why) => {
                 (state, message) = ("waiting", why.to_owned());
-                let trusted_from = self.engine.memory.trusted_from(&self.view.uid, slot, record, self.now());
-                if !sight.trusted {
-                    plan.again = plan.again.min(trusted_from.since(self.now()).max(Duration::from_secs(1)));
-                }
+                let (memory, uid, now) = (&self.engine.memory, &self.view.uid, self.now());
+                let counts_from = match () {
+                    () if !sight.trusted => memory.trusted_from(uid, slot, record, now),
+                    () if !sight.unmarked.is_empty() => memory.unmarked_from(uid, slot, record, now),
+                    () => now + plan.again,
+                };
+                plan.again = plan.again.min(counts_from.since(now).max(Duration::from_secs(1)));
                 plan.waits.push(format!("{slot}: {why}"));
             }
             Up::Refuse { reason, message: why } => {

@@ -71,7 +71,7 @@ impl Engine {
                 let pause = Duration::from_millis(100 << attempt.min(5));
                 self.clock.sleep_until(self.clock.boot() + self.random.jitter(pause, 50)).await;
             }
-            if !self.fence.holds_until(self.clock.boot() + self.settings.timing.call) {
+            if !self.in_lease() {
                 return Err(Ended::Fenced);
             }
             let mut patch = OwnerPatch::default();

@@ -60,6 +60,12 @@ pub struct Grant {
     /// Only in the controller's own namespace.
     pub own_namespace: bool,
 }
+impl Grant {
+    /// What an election needs: these verbs on the Lease of this name, and a create, which cannot be bound to a name.
+    pub const fn lease(verb: &'static str, name: &'static str) -> Grant {
+        Grant { group: "coordination.k8s.io", resource: "leases", subresource: "", verb, name, own_namespace: true }
+    }
+}
 
 /// Does the cloud's clock agree with ours? Pure.
 pub fn clock(cloud: Timestamp, wall: Timestamp) -> Check {

@@ -2,21 +2,27 @@
 //!
 //! A lock is taken by compare-and-swap: GET, then PUT with the resourceVersion. Whether somebody else's lease has run out is
 //! judged on our own boot-time clock, from our first sight of the unchanged record: wall clocks and theirs do not matter.
+//! A watch brings every renewal at once, so that this wait begins with it and not with the next look.
 //! Our own right ends one lease duration after the moment *before* the last successful renewal was sent. Losing it ends the
 //! process: starting over is simpler than finding every task that still believes.
 use crate::clock::{Boot, SharedClock};
 use crate::engine::fence::Fence;
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::PostParams;
+use kube::api::{PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 /// Subtracted from our own right: clocks of two machines do not run exactly alike.
 const MARGIN: Duration = Duration::from_secs(1);
+/// How long the API server may hold a watch: below what it takes, so that it ends in order.
+const WATCH_SECONDS: u32 = 290;
+type News = BoxStream<'static, kube::Result<WatchEvent<Lease>>>;
 
 /// Times of the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +31,7 @@ pub struct Terms {
     pub lease: Duration,
     /// Without a renewal for this long we step down. `lease - renew` is left for calls on the wire.
     pub renew: Duration,
-    /// Between renewals, and between looks at somebody else's lease.
+    /// Between renewals, and between looks at somebody else's lease where it cannot be watched.
     pub retry: Duration,
 }
 impl Default for Terms {
@@ -44,6 +50,10 @@ pub struct InvalidTerms {
     call: Duration,
 }
 impl Terms {
+    /// A connection that has gone silent must leave time for another try.
+    fn one_try(&self) -> Duration {
+        self.renew / 3
+    }
     /// Do they leave room for a mutating call of this length?
     pub fn check(&self, call: Duration) -> Result<(), InvalidTerms> {
         let left = self.lease.saturating_sub(self.renew);
@@ -167,13 +177,60 @@ impl Candidate {
     /// Returns once we lead. Dropping the future gives up.
     pub async fn win(&mut self) {
         loop {
-            match self.turn(self.terms.renew).await {
+            match self.turn(self.terms.one_try()).await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(why) => warn!(why, lease = self.name, "election"),
             }
             let now = self.clock.boot();
-            self.clock.sleep_until(next_look(&self.me, self.seen.as_ref(), now, self.terms.retry)).await;
+            match self.watch(now).await {
+                Some(news) => self.follow(news, now).await,
+                None => self.clock.sleep_until(self.next_look(now, self.terms.retry)).await,
+            }
+        }
+    }
+    fn next_look(&self, now: Boot, retry: Duration) -> Boot {
+        next_look(&self.me, self.seen.as_ref(), now, retry)
+    }
+    /// What happens to the Lease after what was seen of it. None where it may not be watched, or there is none.
+    async fn watch(&self, now: Boot) -> Option<News> {
+        let version = &self.seen.as_ref()?.record.resource_version;
+        let params = WatchParams::default().fields(&format!("metadata.name={}", self.name)).timeout(WATCH_SECONDS);
+        let left = self.next_look(now, self.terms.retry).since(now);
+        match self.bounded(left, self.api.watch(&params, version)).await {
+            Ok(news) => Some(news.boxed()),
+            Err(trouble) => {
+                debug!(%trouble, lease = self.name, "not watched: looking from time to time");
+                None
+            }
+        }
+    }
+    /// Returns when it is time for a look: what is held has ended, or is free, or nothing was heard of a leader that should
+    /// have renewed, be it because of the watch.
+    async fn follow(&mut self, mut news: News, begun: Boot) {
+        loop {
+            let now = self.clock.boot();
+            let free = !matches!(decide(&self.me, self.seen.as_ref(), now), Step::Wait(_));
+            let until = self.next_look(now, if free { self.terms.retry } else { self.terms.retry * 2 });
+            tokio::select! {
+                event = news.next() => match event {
+                    Some(Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease))) => {
+                        self.saw(lease);
+                        if !matches!(decide(&self.me, self.seen.as_ref(), self.clock.boot()), Step::Wait(_)) {
+                            return;
+                        }
+                    }
+                    Some(Ok(WatchEvent::Bookmark(_))) => {}
+                    // One that breaks off at once is not begun again at once.
+                    ended => {
+                        if let Some(Ok(WatchEvent::Error(why))) = &ended {
+                            debug!(%why, lease = self.name, "the watch ends");
+                        }
+                        return self.clock.sleep_until(self.next_look(begun, self.terms.retry)).await;
+                    }
+                },
+                () = self.clock.sleep_until(until) => return,
+            }
         }
     }
     /// Renews until leadership is lost, and says why.
@@ -187,7 +244,7 @@ impl Candidate {
                 self.fence.close();
                 return format!("not renewed within {:?}", self.terms.renew);
             }
-            match self.turn(left).await {
+            match self.turn(left.min(self.terms.one_try())).await {
                 Ok(true) => {}
                 Ok(false) => {
                     self.fence.close();
@@ -243,11 +300,18 @@ impl Candidate {
         let left = ends.since(self.clock.boot());
         match self.bounded(left, self.api.get(&self.name)).await {
             Ok(lease) => self.saw(lease),
-            Err(Trouble::Missing) => (self.seen, self.object) = (None, None),
+            Err(Trouble::Missing) => self.missed(),
             Err(Trouble::Conflict) => return Err("a read that conflicts".into()),
             Err(Trouble::Other(why)) => return Err(why),
         }
         Ok(())
+    }
+    /// Somebody deleted it. Whoever held it does not know yet, and may write for as long as it lasted.
+    fn missed(&mut self) {
+        self.object = None;
+        if !matches!(decide(&self.me, self.seen.as_ref(), self.clock.boot()), Step::Wait(_)) {
+            self.seen = None;
+        }
     }
     fn saw(&mut self, lease: Lease) {
         let spec = lease.spec.clone().unwrap_or_default();
@@ -305,12 +369,13 @@ impl Candidate {
         }
     }
 }
+#[derive(Debug, thiserror::Error)]
 enum Trouble {
-    /// 409: changed, or already there.
+    #[error("changed, or already there")]
     Conflict,
-    /// 404.
+    #[error("not there")]
     Missing,
-    /// Anything else.
+    #[error("{0}")]
     Other(String),
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::clock::Clock;
+use axum::body::Body as Reply;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use jiff::Timestamp;
@@ -79,12 +80,15 @@ impl Clock for HandClock {
     }
 }
 
-/// One Lease with compare-and-swap, which can be cut off.
+/// One Lease with compare-and-swap, which can be cut off, and watched if there is somebody to tell.
 #[derive(Default)]
 struct Store {
     lease: Mutex<Option<Value>>,
     cut: AtomicBool,
     log: Mutex<Vec<String>>,
+    watch: Option<tokio::sync::broadcast::Sender<Value>>,
+    /// Watches stand, and tell nothing.
+    mute: AtomicBool,
 }
 impl Store {
     fn client(self: &Arc<Self>) -> Client {
@@ -97,13 +101,16 @@ impl Store {
             "default",
         )
     }
-    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    async fn answer(&self, request: Request<Body>) -> Response<Reply> {
         let (head, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap_or_default();
         if self.cut.load(Ordering::SeqCst) {
             return reply(503, &json!({"kind": "Status", "code": 503, "message": "away"}));
         }
         self.log.lock().unwrap().push(format!("{} {}", head.method, head.uri.path()));
+        if head.uri.query().is_some_and(|query| query.contains("watch=true")) {
+            return self.watched();
+        }
         let mut lease = self.lease.lock().unwrap();
         let version = lease.as_ref().map(|l| l["metadata"]["resourceVersion"].clone());
         match (head.method, version) {
@@ -117,11 +124,26 @@ impl Store {
             _ => reply(409, &status(409)),
         }
     }
-    #[allow(clippy::unused_self)]
-    fn stored(&self, lease: &mut Option<Value>, mut body: Value, version: u64, code: u16) -> Response<Body> {
+    fn watched(&self) -> Response<Reply> {
+        let Some(watch) = &self.watch else { return reply(403, &status(403)) };
+        let told = futures::stream::unfold(watch.subscribe(), async |mut events| {
+            let event = events.recv().await.ok()?;
+            Some((Ok::<_, std::convert::Infallible>(format!("{event}\n")), events))
+        });
+        Response::new(Reply::from_stream(told))
+    }
+    fn stored(&self, lease: &mut Option<Value>, mut body: Value, version: u64, code: u16) -> Response<Reply> {
         body["metadata"]["resourceVersion"] = json!(version.to_string());
         *lease = Some(body.clone());
+        if !self.mute.load(Ordering::SeqCst) {
+            self.tell("MODIFIED", &body);
+        }
         reply(code, &body)
+    }
+    fn tell(&self, type_: &str, object: &Value) {
+        if let Some(watch) = &self.watch {
+            let _nobody_listens = watch.send(json!({"type": type_, "object": object}));
+        }
     }
     fn holder(&self) -> String {
         self.lease
@@ -134,8 +156,8 @@ impl Store {
 fn status(code: u16) -> Value {
     json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Conflict", "message": "", "details": {"name": "l"}})
 }
-fn reply(code: u16, body: &Value) -> Response<Body> {
-    Response::builder().status(code).body(Body::from(body.to_string().into_bytes())).unwrap()
+fn reply(code: u16, body: &Value) -> Response<Reply> {
+    Response::builder().status(code).body(Reply::from(body.to_string())).unwrap()
 }
 
 fn candidate(store: &Arc<Store>, me: &str, hand: &Arc<Hand>) -> Candidate {
@@ -204,6 +226,101 @@ async fn a_released_lease_is_taken_at_once() {
     assert!(!one.fence().holds_until(at(0)));
     assert_eq!(two.turn(Duration::from_secs(5)).await, Ok(true));
     assert_eq!(store.lease.lock().unwrap().as_ref().unwrap()["spec"]["leaseTransitions"], 1);
+}
+
+/// Whoever waits for anything but the clock is done with it.
+async fn everybody_waits() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+fn watched() -> Arc<Store> {
+    Arc::new(Store { watch: Some(tokio::sync::broadcast::channel(16).0), ..Store::default() })
+}
+/// When the second candidate leads, if the first one renews once, two seconds after it began, and is silent from then on.
+async fn succeeded_at(store: &Arc<Store>) -> u64 {
+    let hand = Arc::new(Hand::default());
+    let (mut one, mut two) = (candidate(store, "one", &hand), candidate(store, "two", &hand));
+    one.win().await;
+    let waiting = tokio::spawn(async move { two.win().await });
+    for now in 0..100 {
+        if now == 2 {
+            assert_eq!(one.turn(Duration::from_secs(5)).await, Ok(true));
+        }
+        everybody_waits().await;
+        if waiting.is_finished() {
+            return now;
+        }
+        hand.advance(1);
+    }
+    panic!("nobody took over");
+}
+#[tokio::test]
+async fn the_wait_begins_with_a_renewal_where_it_is_watched_and_else_with_the_next_look() {
+    assert_eq!(succeeded_at(&watched()).await, 32);
+    assert_eq!(succeeded_at(&Arc::new(Store::default())).await, 33);
+}
+
+#[tokio::test]
+async fn one_who_lets_go_is_followed_at_once_where_it_is_watched() {
+    let (store, hand) = (watched(), Arc::new(Hand::default()));
+    let (mut one, mut two) = (candidate(&store, "one", &hand), candidate(&store, "two", &hand));
+    one.win().await;
+    let waiting = tokio::spawn(async move { two.win().await });
+    everybody_waits().await;
+    one.release().await;
+    everybody_waits().await;
+    assert!(waiting.is_finished() && store.holder() == "two", "no time has passed");
+}
+
+#[tokio::test]
+async fn one_whose_lease_was_deleted_may_write_for_as_long_as_it_lasted() {
+    let (store, hand) = (watched(), Arc::new(Hand::default()));
+    let (mut one, mut two) = (candidate(&store, "one", &hand), candidate(&store, "two", &hand));
+    one.win().await;
+    let waiting = tokio::spawn(async move { two.win().await });
+    everybody_waits().await;
+    let gone = store.lease.lock().unwrap().take().unwrap();
+    store.tell("DELETED", &gone);
+    for _ in 0..29 {
+        hand.advance(1);
+        everybody_waits().await;
+        assert!(!waiting.is_finished(), "the first does not know yet");
+    }
+    // one that lives would have made it anew by now; this one is dead
+    hand.advance(1);
+    everybody_waits().await;
+    assert!(waiting.is_finished() && store.holder() == "two");
+}
+
+#[tokio::test]
+async fn a_watch_that_falls_silent_or_breaks_off_does_not_hide_the_end_of_a_lease() {
+    for event in [None, Some("ERROR")] {
+        let (store, hand) = (watched(), Arc::new(Hand::default()));
+        let (mut one, mut two) = (candidate(&store, "one", &hand), candidate(&store, "two", &hand));
+        one.win().await;
+        let waiting = tokio::spawn(async move { two.win().await });
+        everybody_waits().await;
+        // when the last renewal is not told of
+        hand.advance(3);
+        store.mute.store(true, Ordering::SeqCst);
+        assert_eq!(one.turn(Duration::from_secs(5)).await, Ok(true));
+        if let Some(type_) = event {
+            let gone =
+                json!({"kind": "Status", "apiVersion": "v1", "code": 410, "reason": "Expired", "message": "too old"});
+            store.tell(type_, &gone);
+        }
+        // then a look finds it within two of the pauses between renewals
+        let mut seconds = 0;
+        while !waiting.is_finished() {
+            everybody_waits().await;
+            hand.advance(1);
+            seconds += 1;
+            assert!(seconds < 100, "nobody took over");
+        }
+        let late = seconds - 31;
+        assert!(late <= 6, "{event:?}: {late} s after the end");
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 use crate::engine::estate::Fault;
 use crate::engine::report::{Progress, Report};
 use crate::names::reason;
+use crate::status::Written;
 use std::time::Duration;
 
 /// When a stale view is looked at again, if no newer one arrives by itself.
@@ -34,6 +35,16 @@ impl Next {
         }
     }
 }
+impl Next {
+    /// After a pass and the write of its status. What could not be written is written by the next visit, with a growing wait,
+    /// also where the pass itself would go on at once: it goes on from what status says, and would only come to the same again.
+    pub fn after(report: &Report, written: &Written) -> Next {
+        match (Next::from(report), written) {
+            (Next::Done | Next::Again(_), Written::Later(why)) => Next::Retry(why.clone()),
+            (next, _) => next,
+        }
+    }
+}
 impl From<&Report> for Next {
     fn from(report: &Report) -> Next {
         match &report.progress {
@@ -55,10 +66,22 @@ impl From<&Report> for Next {
 mod tests {
     use super::*;
 
-    fn next(progress: Progress) -> Next {
+    fn report(progress: Progress) -> Report {
         let ids = crate::engine::estate::Ids::new();
-        let report = Report { progress, view: None, standing: vec![], notes: vec![], kept: vec![], mirror: None, ids };
-        Next::from(&report)
+        Report { progress, view: None, standing: vec![], notes: vec![], kept: vec![], mirror: None, ids }
+    }
+    fn next(progress: Progress) -> Next {
+        Next::from(&report(progress))
+    }
+
+    #[test]
+    fn a_status_that_is_refused_is_tried_again_with_a_growing_wait() {
+        let after = |progress, written| Next::after(&report(progress), &written);
+        let stores = || Progress::Waiting { reason: "r", message: String::new(), again: Duration::ZERO };
+        let refused = || Written::Later("403".into());
+        assert_eq!(after(stores(), refused()), Next::Retry("403".into()));
+        assert_eq!(after(Progress::Done, refused()), Next::Retry("403".into()));
+        assert_eq!(after(stores(), Written::Unchanged), Next::Again(Duration::ZERO));
     }
 
     #[test]

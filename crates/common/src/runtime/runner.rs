@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch as signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info, warn};
@@ -82,6 +82,8 @@ struct Shared {
     cache: RwLock<Cache>,
     gate: Arc<Gate>,
     wake: Notify,
+    /// The first list was complete. Later lists replace what they find: the cache is never empty again because of one.
+    listed: signal::Sender<bool>,
     clock: SharedClock,
     metrics: Arc<Metrics>,
 }
@@ -118,6 +120,15 @@ impl Handle {
     pub fn read<T>(&self, look: impl FnOnce(&Cache) -> T) -> T {
         look(&self.0.cache.read().unwrap_or_else(PoisonError::into_inner))
     }
+    /// Was the first list complete? Passes begin before: until then, what is not in the cache may be there all the same.
+    pub fn is_listed(&self) -> bool {
+        *self.0.listed.borrow()
+    }
+    /// Waits until the first list is complete.
+    pub async fn listed(&self) {
+        // Fails only without a sender, and this handle holds it.
+        let _ = self.0.listed.subscribe().wait_for(|listed| *listed).await;
+    }
 }
 
 /// Watch, cache, queue and workers for one kind.
@@ -149,6 +160,7 @@ impl<R: Reconciler> Runner<R> {
             cache: RwLock::default(),
             gate,
             wake: Notify::new(),
+            listed: signal::Sender::new(false),
             clock: ground.clock.clone(),
             metrics: ground.metrics.clone(),
         });
@@ -261,6 +273,7 @@ impl<R: Reconciler> Runner<R> {
                 drop(cache);
                 info!(objects, "list complete");
                 self.ground.readiness.present(what);
+                shared.listed.send_replace(true);
                 for (key, uid) in gone {
                     self.gone(&key, &uid);
                 }

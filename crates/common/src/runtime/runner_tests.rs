@@ -144,6 +144,23 @@ async fn objects_that_do_not_fit_or_panic_stop_nobody_else() {
 }
 
 #[tokio::test]
+async fn whoever_needs_all_objects_can_tell_when_they_are_listed() {
+    let items: Vec<Value> = ["a", "b"].iter().map(|n| item(n, 1, &json!({"size": 1}))).collect();
+    let (client, _) = server(vec![list(&items)], vec![]);
+    let (notebook, stop) = (Arc::new(Notebook::default()), CancellationToken::new());
+    let runner = Runner::new(notebook, Arc::new(Gate::new("custody.dev/sample-ledger")), bounds(), ground());
+    let handle = runner.handle();
+    // given a runner that has heard nothing, then an empty cache does not mean that there is nothing
+    assert!(!handle.is_listed());
+    // when its first list is complete, then everything is in the cache and those who waited go on
+    let running = tokio::spawn(runner.run(source(client), stop.clone()));
+    handle.listed().await;
+    assert!(handle.is_listed() && handle.read(Cache::len) == 2);
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
 async fn changes_and_ends_are_heard_and_status_echoes_are_not() {
     let mut echo = item("a", 4, &json!({"size": 1}));
     echo["status"] = json!({"phase": "up"});

@@ -189,7 +189,8 @@ impl State {
         let Some(server) = self.servers.get(server) else { return };
         let claims = Claims::of(server, &key, self.evidence.controller, self.evidence.kind);
         let since = self.now().saturating_sub(self.evidence.settle);
-        if claims.may_delete(thing, since) {
+        let robbed = thing.marks_ever().next().is_some_and(|first| !claims.ids.contains(&first.owner));
+        if claims.may_delete(thing, since) && (!robbed || self.evidence.touched.contains(&thing.id)) {
             return;
         }
         // between two equal things nobody may choose; one alone cannot be told from ours, also where ours has been and gone

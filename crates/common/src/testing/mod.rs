@@ -10,12 +10,14 @@
 //! | [`subject`] | a user of the engine; every controller implements it |
 //! | [`evidence`] | what is held against a history |
 //! | [`bare`] | the smallest user of the engine, without HTTP |
+//! | [`one_owner`] | without the simulator: one owner and a clock, for tests of single visits |
 pub mod api;
 pub mod bare;
 pub mod calendar;
 pub mod chance;
 pub mod cloud;
 pub mod evidence;
+pub mod one_owner;
 pub mod process;
 pub mod server;
 pub mod sim;

@@ -11,7 +11,7 @@ use crate::engine::owner::OwnerApi;
 use crate::engine::report::Report;
 use crate::engine::rules::Rulebook;
 use crate::identity::Mark;
-use crate::ledger::Id;
+use crate::ledger::{Id, Ledger};
 use crate::operator::Found;
 use crate::random::Random;
 use async_trait::async_trait;
@@ -122,6 +122,14 @@ pub trait Subject: Send + Sync + 'static {
     fn start(&self, surroundings: Surroundings) -> Arc<dyn Controller>;
     /// The pieces of a spec that should be there when all is well: slots.
     fn wanted(&self, spec: &Value) -> Vec<String>;
+    /// What is wrong with an owner that is done, though all its pieces are there.
+    fn flaw(&self, _object: &Object, _ledger: &Ledger, _cloud: &dyn SimCloud) -> Option<String> {
+        None
+    }
+    /// What is wrong at any time, beside what everybody's things are judged by.
+    fn damage(&self, _cloud: &dyn SimCloud) -> Vec<String> {
+        Vec::new()
+    }
     /// How many pieces of a spec cannot be marked in the create call.
     fn marked_later(&self, spec: &Value) -> usize;
     /// Everything an audit would find, without any lag.

@@ -3,18 +3,16 @@ use async_trait::async_trait;
 use cloud_emulator::kit::calls::CallFilter;
 use cloud_emulator::kit::{Delivery, EmulatedCloud, Plant, Settings, Truth};
 use cloud_emulator::sample::SampleCloud;
-use common::clock::{Boot, Clock, SharedClock};
+use common::clock::{Clock, SharedClock};
 use common::engine::fence::Open;
-use common::engine::owner::{ApiUnavailable, OwnerApi, OwnerPatch, OwnerView, Patched};
 use common::engine::report::Progress;
 use common::engine::rules::Rulebook;
 use common::engine::{Engine, Timing};
 use common::names;
 use common::random::Random;
+use common::testing::one_owner::{OneOwner, Stored, ToldClock};
 use common::transport::{Request, Response, Transport, TransportError};
-use futures::future::BoxFuture;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sample_controller::api::SampleOwnerSpec;
 use sample_controller::client::{Client, Limits};
 use sample_controller::cloud::Cloud;
@@ -22,7 +20,7 @@ use sample_controller::credentials::Credentials;
 use sample_controller::names::{CONTROLLER, KIND};
 use sample_controller::reconcile::{Reconciler, Subject};
 use sample_controller::session::Account;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,24 +28,9 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_secs(10);
 const MOST_VISITS: u32 = 300;
 
-struct Time(Mutex<Duration>);
-impl Clock for Time {
-    fn boot(&self) -> Boot {
-        Boot(*self.0.lock().unwrap())
-    }
-    fn wall(&self) -> Timestamp {
-        "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + *self.0.lock().unwrap()
-    }
-    fn sleep_until(&self, until: Boot) -> BoxFuture<'static, ()> {
-        let mut now = self.0.lock().unwrap();
-        *now = (*now).max(until.0);
-        Box::pin(std::future::ready(()))
-    }
-}
-
 struct Wire {
     cloud: Mutex<SampleCloud>,
-    time: Arc<Time>,
+    time: Arc<ToldClock>,
 }
 #[async_trait]
 impl Transport for Wire {
@@ -60,71 +43,17 @@ impl Transport for Wire {
     }
 }
 
-#[derive(Clone, Default)]
-struct Stored {
-    view: OwnerView,
-    status: Value,
-    gone: bool,
-    version: u64,
-}
-#[derive(Default)]
-struct Server(Mutex<Stored>);
-impl Server {
-    fn change(&self, view: &OwnerView, change: impl FnOnce(&mut Stored)) -> Patched {
-        let mut stored = self.0.lock().unwrap();
-        if stored.gone {
-            return Patched::Gone;
-        }
-        if stored.view.resource_version != view.resource_version {
-            return Patched::Conflict;
-        }
-        change(&mut stored);
-        stored.version += 1;
-        stored.view.resource_version = stored.version.to_string();
-        stored.gone = stored.view.deleting && stored.view.finalizers.is_empty();
-        Patched::Stored(Box::new(stored.view.clone()))
-    }
-}
-#[async_trait]
-impl OwnerApi for Server {
-    async fn get(&self, _: &str, _: &str) -> Result<Option<OwnerView>, ApiUnavailable> {
-        let stored = self.0.lock().unwrap();
-        Ok((!stored.gone).then(|| stored.view.clone()))
-    }
-    async fn patch(&self, view: &OwnerView, patch: &OwnerPatch) -> Patched {
-        self.change(view, |stored| {
-            for (key, value) in &patch.annotations {
-                match value {
-                    Some(value) => stored.view.annotations.insert(key.clone(), value.clone()),
-                    None => stored.view.annotations.remove(key),
-                };
-            }
-            if let Some(finalizers) = &patch.finalizers {
-                stored.view.finalizers.clone_from(finalizers);
-            }
-        })
-    }
-    async fn patch_status(&self, view: &OwnerView, conditions: &[Condition], fields: &Value) -> Patched {
-        self.change(view, |stored| {
-            stored.view.conditions = conditions.to_vec();
-            for (key, value) in fields.as_object().unwrap() {
-                stored.status[key] = value.clone();
-            }
-        })
-    }
-}
-
 pub(crate) struct World {
-    time: Arc<Time>,
+    time: Arc<ToldClock>,
     wire: Arc<Wire>,
-    server: Server,
+    server: OneOwner,
     spec: SampleOwnerSpec,
     reconciler: Reconciler,
     token: PathBuf,
 }
 impl World {
     pub(crate) fn new(spec: SampleOwnerSpec) -> Self {
-        let time = Arc::new(Time(Mutex::new(Duration::from_hours(1))));
+        let time = Arc::new(ToldClock::default());
         let mut cloud = SampleCloud::new(Settings::default(), 1);
         cloud.kit_mut().admit("controller", "token-1");
         cloud.kit_mut().principals.admit("other", "token-2", "acct-2");
@@ -147,25 +76,17 @@ impl World {
         });
         let account = Arc::new(Account::new(Credentials::File(token.clone()), connect, clock.clone(), INTERVAL));
         let engine = Arc::new(Engine::new(settings, clock.clone(), random, Arc::new(Open), Rulebook::production()));
-        let view = OwnerView {
-            namespace: "ns".into(),
-            name: "o".into(),
-            uid: "uid-1".into(),
-            resource_version: "0".into(),
-            generation: 1,
-            ..OwnerView::default()
-        };
-        let server = Server(Mutex::new(Stored { view, status: json!({}), ..Stored::default() }));
+        let server = OneOwner::new("o");
         World { time, wire, server, spec, reconciler: Reconciler::new(engine, account, clock), token }
     }
     fn stored(&self) -> Stored {
-        self.server.0.lock().unwrap().clone()
+        self.server.stored()
     }
     fn cloud<T>(&self, look: impl FnOnce(&mut SampleCloud, Timestamp) -> T) -> T {
         look(&mut self.wire.cloud.lock().unwrap(), self.time.wall())
     }
     pub(crate) fn pass(&self, by: Duration) {
-        *self.time.0.lock().unwrap() += by;
+        self.time.pass(by);
     }
     /// Longer than anything takes to come to light.
     pub(crate) fn settle(&self) {
@@ -194,24 +115,15 @@ impl World {
         }
         last
     }
-    fn touch(&mut self, change: impl FnOnce(&mut OwnerView)) {
-        let view = self.stored().view;
-        self.server.change(&view, |stored| change(&mut stored.view));
-    }
     pub(crate) fn edit(&mut self, change: impl FnOnce(&mut SampleOwnerSpec)) {
         change(&mut self.spec);
-        self.touch(|view| view.generation += 1);
+        self.server.edited();
     }
     pub(crate) fn annotate(&mut self, key: &str, value: &str) {
-        self.touch(|view| {
-            view.annotations.insert(key.into(), value.into());
-        });
+        self.server.annotate(key, value);
     }
     pub(crate) fn delete(&mut self) {
-        self.touch(|view| {
-            view.deleting = true;
-            view.generation += 1;
-        });
+        self.server.delete();
     }
     pub(crate) fn use_account(&self, account: &str) {
         assert_eq!(account, "acct-2");

@@ -87,9 +87,9 @@ impl Part for Bastions {
         vec![("fip", json!({"floating_network_id": PUBLIC, "floating_ip_address": address, "port_id": null}))]
     }
     fn start(&self, hands: Hands, surroundings: Surroundings) -> Arc<dyn Controller> {
-        let servers = Arc::new(SimServers(surroundings.clone()));
+        let servers = Arc::new(SimServers::new(surroundings.clone()));
         let clock = surroundings.clock.clone();
-        let visits = Visits(Reconciler::new(hands.engine, hands.sessions, hands.inputs, servers, clock, false));
+        let visits = Visits(Reconciler::new(hands.engine, hands.sessions, hands.inputs, servers, clock));
         Process::start(CONTROLLER, visits, surroundings)
     }
 }

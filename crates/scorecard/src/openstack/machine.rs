@@ -124,10 +124,9 @@ impl Part for Machines {
             engine: hands.engine,
             sessions: hands.sessions,
             inputs: hands.inputs,
-            servers: Arc::new(SimServers(surroundings.clone())),
+            servers: Arc::new(SimServers::new(surroundings.clone())),
             nodes: nodes.clone(),
             clock: surroundings.clock.clone(),
-            adopt_all: false,
         };
         Process::start(CONTROLLER, Visits { reconciler, nodes }, surroundings)
     }

@@ -3,6 +3,7 @@ mod bastion;
 mod cloud;
 mod machine;
 mod objects;
+mod pool;
 mod server;
 mod server_spec;
 mod subject;
@@ -11,8 +12,9 @@ use common::testing::Subject;
 use std::sync::Arc;
 use subject::OpenStack;
 
-/// Servers, bastions and machines.
+/// Servers, servers with an address of a pool, bastions and machines.
 pub fn subjects() -> Vec<Arc<dyn Subject>> {
-    let parts: [&'static dyn subject::Part; 3] = [&server::Servers, &bastion::Bastions, &machine::Machines];
+    let parts: [&'static dyn subject::Part; 4] =
+        [&server::Servers, &server::PooledServers, &bastion::Bastions, &machine::Machines];
     parts.into_iter().map(|part| -> Arc<dyn Subject> { Arc::new(OpenStack::of(part)) }).collect()
 }

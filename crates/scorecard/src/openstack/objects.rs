@@ -29,13 +29,15 @@ struct Held {
     gone: Option<Millis>,
 }
 
-/// The API server of one process, for servers.
-pub(super) struct SimServers(pub(super) Surroundings);
-impl SimServers {
-    fn server(&self) -> usize {
+/// The API server of one process, for objects that are no owners.
+pub(super) struct Others(pub(super) Surroundings);
+impl Others {
+    /// Which API server.
+    pub(super) fn server(&self) -> usize {
         self.0.sim.with(|s| s.processes.get(self.0.process).map_or(0, |p| p.server))
     }
-    async fn call<R: Send + 'static>(
+    /// One call of it.
+    pub(super) async fn call<R: Send + 'static>(
         &self,
         writes: bool,
         label: String,
@@ -48,6 +50,13 @@ impl SimServers {
             Heard::NoReply | Heard::Garbage => Err(Missing::Unavailable("connection lost".into())),
             Heard::Status(code) => Err(Missing::Unavailable(format!("{code}"))),
         }
+    }
+}
+/// The same, for servers.
+pub(super) struct SimServers(Others);
+impl SimServers {
+    pub(super) fn new(surroundings: Surroundings) -> Self {
+        SimServers(Others(surroundings))
     }
 }
 
@@ -117,29 +126,29 @@ fn change(s: &mut State, server: usize, this: &OpenStackServer, change: impl FnO
 #[async_trait]
 impl Servers for SimServers {
     async fn get(&self, _namespace: &str, name: &str) -> Result<Option<OpenStackServer>, Missing> {
-        let (server, asked) = (self.server(), name.to_owned());
+        let (server, asked) = (self.0.server(), name.to_owned());
         let effect = move |s: &mut State| {
             let now = s.now();
             look(s, server, &asked).map(|held| shown(held, now))
         };
-        self.call(false, format!("api get server {name}"), effect).await
+        self.0.call(false, format!("api get server {name}"), effect).await
     }
     async fn create(&self, object: &OpenStackServer) -> Result<(), Missing> {
-        let (server, object) = (self.server(), object.clone());
+        let (server, object) = (self.0.server(), object.clone());
         let label = format!("api create server {}", object.name_any());
-        self.call(true, label, move |s: &mut State| make(s, server, object)).await
+        self.0.call(true, label, move |s: &mut State| make(s, server, object)).await
     }
     async fn delete(&self, object: &OpenStackServer) -> Result<(), Missing> {
-        let (server, object) = (self.server(), object.clone());
+        let (server, object) = (self.0.server(), object.clone());
         let label = format!("api delete server {}", object.name_any());
         let effect = move |s: &mut State| {
             let gone = s.now() + TAKES;
             change(s, server, &object, |held| held.gone = held.gone.or(Some(gone)));
         };
-        self.call(true, label, effect).await
+        self.0.call(true, label, effect).await
     }
     async fn patch(&self, object: &OpenStackServer, patch: &Value) -> Result<(), Missing> {
-        let (server, object, patch) = (self.server(), object.clone(), patch.clone());
+        let (server, object, patch) = (self.0.server(), object.clone(), patch.clone());
         let label = format!("api patch server {}", object.name_any());
         let effect = move |s: &mut State| {
             change(s, server, &object, |held| {
@@ -148,6 +157,6 @@ impl Servers for SimServers {
                 }
             });
         };
-        self.call(true, label, effect).await
+        self.0.call(true, label, effect).await
     }
 }

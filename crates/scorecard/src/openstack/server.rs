@@ -1,6 +1,7 @@
 //! Servers as a subject.
 use super::cloud::is_of;
-use super::server_spec::{draw, read, resolved};
+use super::pool::{self, PoolInputs};
+use super::server_spec::{draw, draw_pooled, reached, read, resolved};
 use super::subject::{Hands, Part};
 use crate::emulated::Emulated;
 use crate::process::{Process, Visitor};
@@ -8,11 +9,12 @@ use async_trait::async_trait;
 use common::engine::estate::{Piece, Want};
 use common::engine::owner::OwnerApi;
 use common::engine::report::Report;
-use common::ledger::Id;
+use common::ledger::{Id, Ledger};
 use common::testing::{Chance, Controller, Edit, Object, Surroundings, Twin, Variety};
+use openstack_server_controller::inputs::Inputs;
 use openstack_server_controller::names::{CONTROLLER, KIND};
 use openstack_server_controller::plan::{Facts, Plan};
-use openstack_server_controller::reconcile::{Policy, Reconciler, Subject};
+use openstack_server_controller::reconcile::{Reconciler, Subject};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,10 +89,63 @@ impl Part for Servers {
         ]
     }
     fn start(&self, hands: Hands, surroundings: Surroundings) -> Arc<dyn Controller> {
-        let Hands { engine, sessions, inputs, timing } = hands;
-        let policy = Policy { adopt_all: false, call: timing.call };
-        let (fence, clock) = (surroundings.fence.clone(), surroundings.clock.clone());
-        let visits = Visits(Reconciler::new(engine, sessions, inputs, fence, clock, policy));
-        Process::start(CONTROLLER, visits, surroundings)
+        let inputs = hands.inputs.clone();
+        start(hands, inputs, surroundings)
+    }
+}
+fn start(hands: Hands, inputs: Arc<dyn Inputs>, surroundings: Surroundings) -> Arc<dyn Controller> {
+    let Hands { engine, sessions, .. } = hands;
+    let visits = Visits(Reconciler::new(engine, sessions, inputs, surroundings.clock.clone()));
+    Process::start(CONTROLLER, visits, surroundings)
+}
+
+/// OpenStackServers that wait for an address of a pool and are reached by it.
+pub(super) struct PooledServers;
+
+impl Part for PooledServers {
+    fn name(&self) -> &'static str {
+        "pooled"
+    }
+    fn controller(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+    fn waves(&self) -> u64 {
+        Servers.waves()
+    }
+    fn draw(&self, variety: Variety, chance: &mut Chance) -> Value {
+        draw_pooled(variety, chance)
+    }
+    fn edit(&self, spec: &mut Value, edit: Edit, chance: &mut Chance) -> bool {
+        Servers.edit(spec, edit, chance)
+    }
+    fn twins(&self, name: &str, spec: &Value, cloud: &Emulated) -> Vec<Twin> {
+        Servers.twins(name, spec, cloud)
+    }
+    fn permissions(&self) -> &'static [(&'static str, &'static [&'static str])] {
+        &[
+            ("ports", &["create", "tag", "delete"]),
+            ("servers", &["create", "mark", "delete"]),
+            ("floatingips", &["update"]),
+        ]
+    }
+    fn wanted(&self, spec: &Value) -> Vec<String> {
+        Servers.wanted(spec)
+    }
+    fn orphans(&self, number: u64, planted: &BTreeMap<&'static str, Id>) -> Vec<(&'static str, Value)> {
+        Servers.orphans(number, planted)
+    }
+    fn flaw(&self, object: &Object, ledger: &Ledger, cloud: &Emulated) -> Option<String> {
+        let port = ledger.records.get(&reached(&read(&object.spec))?)?.id()?;
+        pool::flaw(cloud, &object.view.uid, port)
+    }
+    fn damage(&self, cloud: &Emulated) -> Vec<String> {
+        pool::damage(cloud)
+    }
+    fn start(&self, hands: Hands, surroundings: Surroundings) -> Arc<dyn Controller> {
+        let inputs = Arc::new(PoolInputs::new(hands.inputs.clone(), surroundings.clone()));
+        start(hands, inputs, surroundings)
     }
 }

@@ -1,6 +1,8 @@
 //! Specs of servers, drawn. A server's spec never changes, so there is nothing to edit.
+use common::identity::Slot;
 use common::testing::{Chance, Variety};
 use openstack_server_controller::api::{OpenStackServerSpec, ResolvedPort, ResolvedServer};
+use openstack_server_controller::plan::port_slot;
 use openstack_server_controller::resolve::{port_name, wants_trunk};
 use serde_json::{Value, json};
 
@@ -28,6 +30,25 @@ pub(super) fn draw(variety: Variety, chance: &mut Chance) -> Value {
         spec["rootVolume"] = json!({"sizeGiB": 2});
     }
     spec
+}
+/// The same with an address of a pool. Only the last port stands behind the router: it is the one that the address shall lead to.
+pub(super) fn draw_pooled(variety: Variety, chance: &mut Chance) -> Value {
+    let mut spec = draw(variety, chance);
+    let [reached, unreached] = NETWORKS;
+    if let Some(ports) = spec["ports"].as_array_mut() {
+        let last = ports.len() - 1;
+        for (n, port) in ports.iter_mut().enumerate() {
+            port["network"]["id"] = json!(if n == last { reached } else { unreached });
+        }
+    }
+    let pool =
+        json!({"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatingIPPool", "name": "pool"});
+    spec["floatingIPPoolRef"] = pool;
+    spec
+}
+/// The slot of the port that an address shall lead to.
+pub(super) fn reached(spec: &OpenStackServerSpec) -> Option<Slot> {
+    port_slot(spec.ports.len().checked_sub(1)?)
 }
 pub(super) fn read(spec: &Value) -> OpenStackServerSpec {
     serde_json::from_value(spec.clone()).unwrap_or_default()

@@ -1,12 +1,12 @@
-//! What the three parts of the OpenStack controller have in common as subjects.
+//! What the parts of the OpenStack controller have in common as subjects.
 use super::cloud::{ACCOUNTS, OpenStackWords};
 use crate::emulated::{Emulated, emulated};
 use common::engine::{Engine, Settings, Timing};
 use common::identity::{Mark, Slot};
-use common::ledger::Id;
+use common::ledger::{Id, Ledger};
 use common::operator::Found;
 use common::peer::Guard;
-use common::testing::{Chance, Controller, Edit, Lags, Millis, SimCloud, Subject, Surroundings, Twin, Variety};
+use common::testing::{Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety};
 use openstack_server_controller::client::{Client, Connection, Limits};
 use openstack_server_controller::cloud::Cloud;
 use openstack_server_controller::clouds::{CloudConfig, Credential, Method};
@@ -40,6 +40,14 @@ pub(super) trait Part: Sync {
     fn permissions(&self) -> &'static [(&'static str, &'static [&'static str])];
     /// The slots of a spec.
     fn wanted(&self, spec: &Value) -> Vec<String>;
+    /// What is wrong with an owner that is done.
+    fn flaw(&self, _object: &Object, _ledger: &Ledger, _cloud: &Emulated) -> Option<String> {
+        None
+    }
+    /// What is wrong at any time.
+    fn damage(&self, _cloud: &Emulated) -> Vec<String> {
+        Vec::new()
+    }
     /// Kinds and bodies of what a dead owner left; a body can name what was planted before it.
     fn orphans(&self, number: u64, planted: &BTreeMap<&'static str, Id>) -> Vec<(&'static str, Value)>;
     /// A process.
@@ -50,7 +58,6 @@ pub(super) struct Hands {
     pub(super) engine: Arc<Engine>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) inputs: Arc<Given>,
-    pub(super) timing: Timing,
 }
 
 /// A part of the controller as a subject.
@@ -138,11 +145,17 @@ impl Subject for OpenStack {
             Ok(Arc::new(Client::new(connection)) as Arc<dyn Cloud>)
         });
         let sessions = Arc::new(Sessions::new(connect, clock, INTERVAL));
-        let hands = Hands { engine: Arc::new(engine), sessions, inputs, timing: self.timing };
+        let hands = Hands { engine: Arc::new(engine), sessions, inputs };
         self.part.start(hands, surroundings)
     }
     fn wanted(&self, value: &Value) -> Vec<String> {
         self.part.wanted(value)
+    }
+    fn flaw(&self, object: &Object, ledger: &Ledger, cloud: &dyn SimCloud) -> Option<String> {
+        emulated(cloud).and_then(|cloud| self.part.flaw(object, ledger, cloud))
+    }
+    fn damage(&self, cloud: &dyn SimCloud) -> Vec<String> {
+        emulated(cloud).map(|cloud| self.part.damage(cloud)).unwrap_or_default()
     }
     fn marked_later(&self, _value: &Value) -> usize {
         0
@@ -182,6 +195,6 @@ impl Subject for OpenStack {
         label.starts_with("GET ") && lists.iter().any(|end| path.ends_with(end))
             || path.ends_with("/auth/tokens")
             // What is read from the API server is no call of the cloud, and writes are counted there.
-            || label.starts_with("api get server")
+            || ["server", "claim", "address"].iter().any(|it| label.starts_with(&format!("api get {it} ")))
     }
 }

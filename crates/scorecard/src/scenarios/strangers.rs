@@ -11,7 +11,9 @@ use common::names;
 use common::testing::{Chance, Edit, Key, State, Truth, Twin, Variety, World};
 
 const MARKS: u64 = 4;
-const MOMENTS: u64 = 6;
+const MOMENTS: u64 = 7;
+/// What a stranger makes just before the owner comes: it is listed, its tags are late.
+const JUST_BEFORE: u64 = 6;
 
 /// How many histories S9 has.
 pub fn cases(_bench: &Bench, budget: u64) -> u64 {
@@ -24,14 +26,14 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
     let settle = bench.settle();
     let mut world = bench.world(case, false, slow(), 0);
     world.sim.with(|s| s.watches.lag = (5, 500));
-    let variety = if chance.one_in(2) { Variety::Fixed } else { Variety::Everything };
+    let variety = if moment != JUST_BEFORE && chance.one_in(2) { Variety::Fixed } else { Variety::Everything };
     let spec = bench.subject.spec("a", variety, &mut chance);
     let key = world.create_owner(0, "a", spec.clone());
     let mut hands = Hands::new(key.clone(), bench.subject.controller());
     let mut verdict = Verdict::default();
     let mut planted = Vec::new();
     match moment {
-        0 => {}
+        0 | JUST_BEFORE => {}
         1 => {
             world.spawn(0);
             world.run_for(chance.below(20_000));
@@ -49,12 +51,16 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
             rest(&mut world, &mut hands, settle, &mut chance);
         }
     }
-    if moment < 4 {
+    if moment < 4 || moment == JUST_BEFORE {
         for _ in 0..=chance.below(3) {
             planted.extend(plant(&world, bench, &key, &spec, marking, &|_| true, &mut chance));
         }
     }
-    if moment == 0 {
+    if moment == JUST_BEFORE {
+        let lags = slow();
+        world.run_for(lags.list - 1_000 + chance.below(lags.tag - lags.list + 1_000));
+    }
+    if moment == 0 || moment == JUST_BEFORE {
         world.spawn(0);
     }
     if moment == 3 {
@@ -137,10 +143,10 @@ fn plant(
     })
 }
 
-/// A stranger's thing lives on, unless it was adopted with `delete`.
+/// A stranger's thing lives on, unless it was adopted with `delete` when nobody had marked it.
 fn judge(thing: Option<&Truth>, verdict: &mut Verdict) {
     let Some(thing) = thing else { return };
-    let adopted = thing.marks_ever().any(|m| m.adopted == Some(common::identity::Then::Delete));
+    let adopted = thing.marks_ever().next().is_some_and(|m| m.adopted == Some(common::identity::Then::Delete));
     if !thing.live && !adopted {
         verdict.violations.insert(format!("a stranger's {} is gone", thing.kind));
     }
