@@ -6,6 +6,7 @@ use crate::evaluate::Evaluated;
 use crate::evaluate::act::Read;
 use crate::prune::decide;
 use crate::prune::ledger::Ledger;
+use crate::prune::look::look;
 use crate::reconcile::Pass;
 use tracing::info;
 
@@ -64,7 +65,7 @@ impl Pass<'_> {
                 }
             }
         }
-        if needed && let Err(trouble) = self.desk.ledgers.save(self.key, &ledger).await {
+        if needed && let Err(trouble) = self.desk.ledgers.save(self.key, &mut ledger).await {
             books.refusal = Some(format!("the ledger cannot be written: {trouble}"));
             books.doubt.get_or_insert_with(|| "the ledger cannot be written".into());
             return books;
@@ -77,10 +78,7 @@ impl Pass<'_> {
         info!("the ledger is rebuilt for a policy with another uid");
         let mut kept = Vec::new();
         for entry in std::mem::take(&mut ledger.entries) {
-            let object = &entry.object;
-            let Some(mapping) = self.desk.kinds.find(&object.api_version, &object.kind).await? else { continue };
-            let live = self.desk.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?;
-            let Some(live) = live else { continue };
+            let Some((_, live)) = look(&self.desk.kinds, &self.desk.objects, &entry.object).await? else { continue };
             let now = live["metadata"]["uid"].as_str().unwrap_or_default();
             let ours = (!entry.uid.is_empty() && entry.uid == now) || ledger.marks(&entry, &live);
             if entry.created && ours {
@@ -101,13 +99,26 @@ impl Pass<'_> {
         }
         books.changed |= evaluated.unmarked;
         let fresh = evaluated.fresh.clone();
+        let all = self.policy.spec.prune() == Prune::All;
         for entry in &mut evaluated.related {
             let Some(properties) = &mut entry.properties else { continue };
-            if properties.created_by_policy != Some(false) || fresh.contains(&properties.uid) {
+            if properties.created_by_policy != Some(false) {
                 continue;
             }
             let known = before.related_objects.iter().find(|r| r.object.same(&entry.object));
             let known = known.and_then(|r| r.properties.as_ref());
+            if let Some(former) = fresh.get(&properties.uid) {
+                let told = known.is_some_and(|p| p.created_by_policy == Some(true) && Some(&p.uid) == former.as_ref());
+                let former = former.as_deref().unwrap_or_default();
+                let own = recreated(ledger, &entry.object, (former, &properties.uid), told);
+                if own {
+                    properties.created_by_policy = Some(true);
+                } else if ledger.find(&entry.object).is_some() {
+                    ledger.disprove(&entry.object, all);
+                }
+                books.changed = true;
+                continue;
+            }
             if known.is_some_and(|p| p.created_by_policy == Some(true) && p.uid == properties.uid) {
                 continue;
             }
@@ -120,11 +131,8 @@ impl Pass<'_> {
                         if told == Some(true) {
                             properties.uid.clone_from(&uid);
                         } else if ledger.find(&entry.object).is_some() {
-                            // Disproved: somebody else made what is there now.
-                            ledger.remove(&entry.object);
-                            if self.policy.spec.prune() == Prune::All {
-                                ledger.put(&entry.object, false, "");
-                            }
+                            // Somebody else made what is there now.
+                            ledger.disprove(&entry.object, all);
                             books.changed = true;
                         }
                         told
@@ -142,9 +150,41 @@ impl Pass<'_> {
         }
     }
     async fn live(&self, object: &ObjectRef) -> Result<serde_json::Value, Trouble> {
-        let mapping = self.desk.kinds.find(&object.api_version, &object.kind).await?;
-        let Some(mapping) = mapping else { return Ok(serde_json::Value::Null) };
-        let live = self.desk.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await?;
-        Ok(live.unwrap_or_default())
+        let found = look(&self.desk.kinds, &self.desk.objects, object).await?;
+        Ok(found.map(|(_, live)| live).unwrap_or_default())
+    }
+}
+
+/// What was recreated stays whose it was, and carries our mark now: the ledger may call it created only if what was there before
+/// was. `told`: the status says so. False if it was not.
+fn recreated(ledger: &mut Ledger, object: &ObjectRef, (former, now): (&str, &str), told: bool) -> bool {
+    let Some(entry) = ledger.find(object).filter(|entry| entry.created) else { return false };
+    let own = told || (!former.is_empty() && entry.uid == former);
+    if own {
+        ledger.put(object, true, now);
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recreated_stays_whose_it_was() {
+        let object = ObjectRef::new("v1", "Pod", "n", "a");
+        for (created, recorded, former, told, own) in [
+            (true, "1", "1", false, true),
+            (true, "", "1", true, true),
+            (true, "1", "7", false, false),
+            (true, "", "7", false, false),
+            (false, "", "1", true, false),
+        ] {
+            let mut ledger = Ledger::new("p", "u", [7; 16]);
+            ledger.put(&object, created, recorded);
+            let found = recreated(&mut ledger, &object, (former, "8"), told);
+            assert_eq!(found, own, "{created} {recorded:?} {former} {told}");
+            assert_eq!(ledger.find(&object).unwrap().uid == "8", own, "the ledger follows what is ours");
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! The controller in its process: what the runtime calls, and who is woken by what.
-use crate::api::{ConfigurationPolicy, PolicyStatus};
+use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus};
 use crate::args::ControllerArgs;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::kube_wire::KubeWire;
@@ -10,13 +10,15 @@ use crate::desk::{Desk, Memories};
 use crate::evaluate::templates::refused;
 use crate::metrics::PolicyMetrics;
 use crate::names::{self, FINALIZER, LEDGER_LABEL};
+use crate::prune::container::Container;
 use crate::prune::ledgers::{self, Ledgers};
-use crate::prune::others::Others;
+use crate::prune::others::{Neighbours, Others, Requirer};
 use crate::reconcile;
 use crate::report::{self, Notices, Reporter};
 use crate::standing;
 use crate::surroundings::Surroundings;
 use async_trait::async_trait;
+use common::clock::SharedClock;
 use common::engine::owner::OwnerView;
 use common::process::run::{Context, Failure};
 use common::process::server::Server;
@@ -28,8 +30,12 @@ use common::runtime::watch::{self, News, Source};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
+
+/// A deletion waits so long for the list of policies before it says what it waits for.
+const FIRST_LIST: Duration = Duration::from_secs(5);
 
 /// Serves policies until the process is told to stop.
 pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure> {
@@ -47,12 +53,6 @@ pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure
     let sending = tokio::spawn(sending);
     let post: Arc<Post> = Arc::default();
 
-    let others = Others::default();
-    let caches = post.clone();
-    let requiring = move |object: &crate::api::ObjectRef, except: &Key| {
-        others.refresh(|show| caches.show_policies(show));
-        others.requiring(object, except)
-    };
     let reporter = Reporter {
         objects: objects.clone(),
         notices,
@@ -72,10 +72,10 @@ pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure
         settings,
         metrics: Some(metrics),
         gate: gate.clone(),
-        requiring: Box::new(requiring),
+        others: Box::new(Cached { others: Others::default(), post: post.clone() }),
         memories: Memories::default(),
     });
-    let controller = Arc::new(Controller { desk: desk.clone(), known: Mutex::default() });
+    let controller = Arc::new(Controller { desk: desk.clone(), post: post.clone(), known: Mutex::default() });
 
     let mut running = Vec::new();
     let namespaces = args.namespaces()?;
@@ -153,10 +153,42 @@ impl Post {
             }
         }
     }
+    /// Waits until all policies are listed, but not for ever: one namespace may be closed to us.
+    async fn listed(&self, clock: &SharedClock) {
+        let handles = self.handles();
+        tokio::select! {
+            _ = futures::future::join_all(handles.iter().map(Handle::listed)) => {}
+            () = clock.sleep_until(clock.boot() + FIRST_LIST) => {}
+        }
+    }
     fn show_policies(&self, show: &mut dyn FnMut(&Key, &Kept)) {
         for handle in self.handles() {
             handle.read(|cache| cache.iter().for_each(|(key, kept)| show(key, kept)));
         }
+    }
+}
+
+/// What policies need, from the caches of all runners.
+struct Cached {
+    others: Others,
+    post: Arc<Post>,
+}
+impl Neighbours for Cached {
+    fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String> {
+        self.fresh()?.requiring(object, except)
+    }
+    fn inside(&self, container: &Container, except: &Key) -> Result<Option<(ObjectRef, Requirer)>, String> {
+        self.fresh()?.inside(container, except)
+    }
+}
+impl Cached {
+    fn fresh(&self) -> Result<&Others, String> {
+        // Passes begin with the first page of a list: a policy on the last one may require what the first one prunes.
+        if !self.post.handles().iter().all(Handle::is_listed) {
+            return Err("not all policies are listed yet".into());
+        }
+        self.others.refresh(|show| self.post.show_policies(show));
+        Ok(&self.others)
     }
 }
 
@@ -208,6 +240,7 @@ async fn let_go_of(policy: Key, ledgers: Arc<Ledgers>, post: Arc<Post>) {
 
 struct Controller {
     desk: Arc<Desk>,
+    post: Arc<Post>,
     known: Mutex<Known>,
 }
 /// Which policy has which uid, both ways.
@@ -247,6 +280,10 @@ impl runner::Reconciler for Controller {
     async fn reconcile(&self, object: &ConfigurationPolicy, view: &OwnerView, _: &Value) -> Next {
         let key = Key::new(&view.namespace, &view.name);
         self.known().note(&key, &view.uid);
+        if view.deleting {
+            // Before, nothing is pruned; after a start a moment's patience spares a status that says so.
+            self.post.listed(&self.desk.clock).await;
+        }
         reconcile::pass(&self.desk, &key, object).await
     }
 
@@ -299,19 +336,5 @@ impl runner::Reconciler for Controller {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_policy_that_came_again_under_its_name_is_not_forgotten_with_the_former_one() {
-        let mut known = Known::default();
-        let (a, b) = (Key::new("n", "a"), Key::new("n", "b"));
-        known.note(&a, "1");
-        known.note(&b, "2");
-        known.note(&a, "3");
-        assert_eq!(known.lose("1"), None);
-        assert_eq!(known.lose("3"), Some(a));
-        assert_eq!((known.lose("2"), known.lose("2")), (Some(b), None));
-        assert!(known.keys.is_empty() && known.uids.is_empty());
-    }
-}
+#[path = "controller_tests.rs"]
+mod tests;

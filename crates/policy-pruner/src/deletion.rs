@@ -1,5 +1,5 @@
 //! The end of a policy: its children first, then its ledger, then our finalizer.
-use crate::api::{ConfigurationPolicy, PolicyStatus, Prune};
+use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus, Prune};
 use crate::cluster::wire::Trouble;
 use crate::desk::{Desk, has_finalizer};
 use crate::dialect::Dialect;
@@ -8,7 +8,8 @@ use crate::message::Verdict;
 use crate::names::reason;
 use crate::prune::decide::{Candidate, candidates};
 use crate::prune::ledger::Ledger;
-use crate::prune::sweep::{Broom, Fate, describe, sweep};
+use crate::prune::needs::spelled_out;
+use crate::prune::sweep::{Broom, Fate, Why, describe, sweep};
 use crate::report;
 use crate::standing;
 use common::runtime::next::Next;
@@ -19,9 +20,7 @@ use tracing::{info, warn};
 pub async fn let_go(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next {
     desk.unfollow(key);
     let released = async {
-        if desk.ledgers.get(key).await?.is_some() {
-            desk.ledgers.release(key).await?;
-        }
+        desk.ledgers.let_go(key).await?;
         desk.remove_finalizer(policy).await
     };
     match released.await {
@@ -45,51 +44,61 @@ pub async fn delete(
         desk.unfollow(key);
         return Next::Done;
     }
-    let attempted = attempt(desk, key, policy, memory, dialect).await;
-    desk.unfollow(key);
-    match attempted {
-        Ok(None) => Next::Done,
-        Ok(Some(left)) => {
-            memory.streak = memory.streak.saturating_add(1);
-            info!(left, "children are not gone yet");
-            Next::Again(patience(desk.settings.backoff, memory.streak))
-        }
-        Err(trouble) => {
-            memory.streak = memory.streak.saturating_add(1);
-            warn!(%trouble, "deletion");
-            Next::Again(patience(desk.settings.backoff, memory.streak))
+    let now = desk.clock.boot();
+    if let Some(last) = memory.swept {
+        let passed = now.since(last);
+        if passed < desk.settings.backoff {
+            return Next::Again(desk.settings.backoff.saturating_sub(passed));
         }
     }
+    memory.swept = Some(now);
+    let left = match attempt(desk, key, policy, memory).await {
+        Ok(None) => {
+            desk.unfollow(key);
+            memory.streak = 0;
+            return Next::Done;
+        }
+        Ok(Some(left)) => left,
+        Err(trouble) => format!("Failed to delete objects: {trouble}"),
+    };
+    memory.streak = memory.streak.saturating_add(1);
+    info!(left, "not gone yet");
+    if let (Some(metrics), Some(since)) = (&desk.metrics, &policy.metadata.deletion_timestamp) {
+        metrics.deletion_pending(key, since.0);
+    }
+    if let Err(trouble) = terminating(desk, policy, &left, dialect).await {
+        warn!(%trouble, "status of a deletion");
+    }
+    // Children are still followed: the last one to go brings the policy back before this.
+    Next::Again(patience(desk.settings.backoff, memory.streak))
 }
 
-/// `Some(n)`: so many children are left.
+/// `Some`: children are left, and what each waits for.
 async fn attempt(
     desk: &Desk,
     key: &Key,
     policy: &ConfigurationPolicy,
     memory: &mut Memory,
-    dialect: Dialect,
-) -> Result<Option<usize>, Trouble> {
+) -> Result<Option<String>, Trouble> {
     let prune = policy.spec.prune();
     if prune != Prune::None && policy.spec.enforces() {
         let mut ledger = desk.ledgers.get(key).await?;
-        let empty = PolicyStatus::default();
-        let status = policy.status.as_ref().unwrap_or(&empty);
-        let victims = candidates(&policy.spec, &status.related_objects, ledger.as_ref(), &[]);
+        let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
+        let spec = spelled_out(policy).unwrap_or_else(|| policy.spec.clone());
+        let victims = candidates(&spec, related, ledger.as_ref(), &[]);
         let fates = clean(desk, key, policy, ledger.as_ref(), &victims).await;
         hand_over(desk, &fates).await?;
-        tell_kept(desk, policy, &fates);
-        let left = fates.iter().filter(|(_, fate)| !fate.is_over()).count();
-        if left > 0 {
-            settle_ledger(&mut ledger, &fates);
-            if let Some(ledger) = &ledger {
-                desk.ledgers.save(key, ledger).await?;
+        tell_kept(desk, policy, memory, &fates);
+        if fates.iter().any(|(_, fate)| !fate.is_over()) {
+            // What is kept stays on the books, too: a namespace around it has its turn in a later attempt.
+            let (_, settled): (Vec<_>, Vec<_>) = fates.iter().cloned().partition(|(_, fate)| fate.is_for_others());
+            settle_ledger(&mut ledger, &settled);
+            if let Some(ledger) = &mut ledger {
+                desk.ledgers.save_to_the_end(key, ledger).await?;
             }
-            terminating(desk, policy, status, &describe(&fates), dialect).await?;
-            return Ok(Some(left));
+            return Ok(Some(describe(&fates)));
         }
     }
-    memory.streak = 0;
     desk.ledgers.close(key).await?;
     desk.remove_finalizer(policy).await?;
     Ok(None)
@@ -103,7 +112,6 @@ pub async fn clean(
     ledger: Option<&Ledger>,
     victims: &[Candidate],
 ) -> Vec<(Candidate, Fate)> {
-    let requiring = |object: &crate::api::ObjectRef| (desk.requiring)(object, key);
     let sight = follows(policy).then(|| desk.sight(key, true));
     let broom = Broom {
         objects: &desk.objects,
@@ -111,7 +119,8 @@ pub async fn clean(
         prune: policy.spec.prune(),
         ledger,
         like_upstream: desk.settings.like_upstream,
-        requiring: &requiring,
+        others: &*desk.others,
+        policy: key,
         sight: sight.as_deref(),
         dry_run: false,
     };
@@ -134,31 +143,48 @@ pub fn settle_ledger(ledger: &mut Option<Ledger>, fates: &[(Candidate, Fate)]) {
     }
 }
 
+/// Is a policy gone or being deleted? The watch that names it may not know yet.
+async fn is_going(desk: &Desk, key: &Key) -> Result<bool, Trouble> {
+    let live = desk.objects.get(&report::mapping(), &key.namespace, &key.name).await?;
+    Ok(live.is_none_or(|live| live["metadata"]["deletionTimestamp"].is_string()))
+}
+
 /// What another policy requires is written into that policy's ledger before it leaves ours.
 pub async fn hand_over(desk: &Desk, fates: &[(Candidate, Fate)]) -> Result<(), Trouble> {
     for (candidate, fate) in fates {
         let Fate::Required(requirers, Some(uid)) = fate else { continue };
         let Some(heir) = requirers.iter().find(|r| r.prune != Prune::None) else { continue };
+        let decided_anew = || Trouble::silent(format!("{} required an object and is being deleted", heir.key));
+        if is_going(desk, &heir.key).await? {
+            return Err(decided_anew());
+        }
         let known = desk.ledgers.get(&heir.key).await?;
         let mut ledger = known.clone().unwrap_or_else(|| desk.ledgers.begin(&heir.key, &heir.uid));
         ledger.put(&candidate.object, true, uid);
-        desk.ledgers.save(&heir.key, &ledger).await?;
-        let live = desk.objects.get(&report::mapping(), &heir.key.namespace, &heir.key.name).await?;
-        if live.is_none_or(|live| live["metadata"]["deletionTimestamp"].is_string()) {
-            // Who is going may have looked into its ledger already, and inherits nothing.
-            match known {
-                Some(before) => desk.ledgers.save(&heir.key, &before).await?,
-                None => desk.ledgers.close(&heir.key).await?,
-            }
-            return Err(Trouble::silent(format!("{} required an object and is being deleted: decided anew", heir.key)));
+        desk.ledgers.save(&heir.key, &mut ledger).await?;
+        // Who began to go meanwhile may have looked into its ledger before this was in it, and inherits nothing.
+        if is_going(desk, &heir.key).await? {
+            take_back(desk, &heir.key, &candidate.object, known.as_ref()).await?;
+            return Err(decided_anew());
         }
         desk.memories.soil(&heir.key);
     }
     Ok(())
 }
 
+/// What was handed over leaves the heir's ledger again; whatever else was written there meanwhile stays.
+async fn take_back(desk: &Desk, heir: &Key, object: &ObjectRef, before: Option<&Ledger>) -> Result<(), Trouble> {
+    // The heir may have closed its ledger: then there is nothing to take back, and nothing to write anew.
+    let Some(mut ledger) = desk.ledgers.fetch(heir).await? else { return Ok(()) };
+    ledger.restore(object, before.and_then(|before| before.find(object)));
+    if before.is_none() && ledger.entries.is_empty() {
+        return desk.ledgers.close(heir).await;
+    }
+    desk.ledgers.save(heir, &mut ledger).await
+}
+
 /// Says what was kept for somebody else.
-pub fn tell_kept(desk: &Desk, policy: &ConfigurationPolicy, fates: &[(Candidate, Fate)]) {
+pub fn tell_kept(desk: &Desk, policy: &ConfigurationPolicy, memory: &mut Memory, fates: &[(Candidate, Fate)]) {
     let kept: Vec<String> = fates
         .iter()
         .filter_map(|(candidate, fate)| match fate {
@@ -166,21 +192,24 @@ pub fn tell_kept(desk: &Desk, policy: &ConfigurationPolicy, fates: &[(Candidate,
                 let names: Vec<String> = requirers.iter().map(|r| r.key.to_string()).collect();
                 Some(format!("{} is required by {}", candidate.object.describe(), names.join(", ")))
             }
+            Fate::Stays(Why::Holds(what)) => Some(format!("{} stays: {what}", candidate.object.describe())),
             _ => None,
         })
         .collect();
-    if !kept.is_empty() {
-        desk.reporter.note(policy, false, "PruneKept", "Prune", &kept.join("; "));
+    let kept = kept.join("; ");
+    if memory.is_news(policy.metadata.generation.unwrap_or_default(), &kept) {
+        desk.reporter.note(policy, false, "PruneKept", "Prune", &kept);
     }
 }
 
 async fn terminating(
     desk: &Desk,
     policy: &ConfigurationPolicy,
-    before: &PolicyStatus,
     message: &str,
     dialect: Dialect,
 ) -> Result<(), Trouble> {
+    let empty = PolicyStatus::default();
+    let before = policy.status.as_ref().unwrap_or(&empty);
     let mut status = before.clone();
     let now = desk.clock.wall();
     let verdict = Verdict { compliant: false, reason: reason::CLEANUP.into(), message: message.into() };
@@ -198,35 +227,5 @@ async fn terminating(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::ObjectRef;
-    use crate::prune::others::Requirer;
-    use crate::testing::clock::SimClock;
-    use crate::testing::histories::desk;
-    use crate::testing::scene;
-    use crate::testing::server::SimServer;
-    use serde_json::json;
-    use std::sync::Arc;
-
-    #[tokio::test]
-    async fn who_is_going_inherits_nothing() {
-        for (going, inherits) in [(false, true), (true, false)] {
-            let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
-            let desk = desk(&server, &clock, 1, 0);
-            let path = scene::policy_path("heir");
-            let mut metadata = json!({"name": "heir", "namespace": "n", "finalizers": ["x"]});
-            if going {
-                metadata["deletionTimestamp"] = "2026-11-16T08:00:00Z".into();
-            }
-            server.lock().world.create(&path, json!({ "metadata": metadata }), "user").unwrap();
-            let heir = Requirer { key: scene::key("heir"), uid: "uid-1".into(), prune: Prune::IfCreated };
-            let object = ObjectRef::new("test/v1", "Thing", "n", "a");
-            let candidate = Candidate { object: object.clone(), created: true, uids: vec!["7".into()], managed: true };
-            let fates = [(candidate, Fate::Required(vec![heir.clone()], Some("7".into())))];
-            assert_eq!(hand_over(&desk, &fates).await.is_ok(), inherits);
-            let ledger = desk.ledgers.fetch(&heir.key).await.unwrap();
-            assert_eq!(ledger.is_some_and(|ledger| ledger.find(&object).is_some()), inherits);
-        }
-    }
-}
+#[path = "deletion_tests.rs"]
+mod tests;

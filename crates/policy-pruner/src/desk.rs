@@ -1,5 +1,5 @@
 //! Everything a pass works with, and the small writes every pass needs.
-use crate::api::{ConfigurationPolicy, ObjectRef};
+use crate::api::ConfigurationPolicy;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::objects::Objects;
 use crate::cluster::sight::{Direct, Eyes, Sight};
@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::metrics::PolicyMetrics;
 use crate::names::FINALIZER;
 use crate::prune::ledgers::Ledgers;
-use crate::prune::others::Requirer;
+use crate::prune::others::Neighbours;
 use crate::report::{self, Reporter};
 use crate::surroundings::Surroundings;
 use common::clock::SharedClock;
@@ -36,8 +36,6 @@ impl Default for Settings {
     }
 }
 
-type Requiring = dyn Fn(&ObjectRef, &Key) -> Vec<Requirer> + Send + Sync;
-
 /// Everything a pass works with.
 pub struct Desk {
     /// Reads and writes.
@@ -62,8 +60,8 @@ pub struct Desk {
     pub metrics: Option<Arc<PolicyMetrics>>,
     /// Keeps passes off caches older than our own writes.
     pub gate: Arc<Gate>,
-    /// Which other policies require an object.
-    pub requiring: Box<Requiring>,
+    /// What other policies need.
+    pub others: Box<dyn Neighbours>,
     /// Memories of policies.
     pub memories: Memories,
 }
@@ -95,6 +93,16 @@ impl Desk {
         let metadata = &object["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
         self.gate.note(text("uid"), Version::parse(text("resourceVersion")));
+    }
+    /// Is the policy gone, or another one of its name there? Looked at, not guessed from how a write was refused.
+    pub async fn is_gone(&self, policy: &ConfigurationPolicy) -> bool {
+        let meta = &policy.metadata;
+        let (namespace, name) =
+            (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+        match self.objects.get(&report::mapping(), namespace, name).await {
+            Ok(found) => found.is_none_or(|now| now["metadata"]["uid"].as_str() != meta.uid.as_deref()),
+            Err(_) => false,
+        }
     }
     /// Puts our finalizer on. Never on something that is being deleted.
     pub async fn add_finalizer(&self, policy: &ConfigurationPolicy) -> Result<ConfigurationPolicy, Trouble> {

@@ -107,23 +107,23 @@ fn open(key: &[u8], vector: &[u8; 16], bytes: &[u8]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use aes::cipher::BlockModeEncrypt;
     use serde_json::json;
 
-    fn secret(key: &[u8], previous: Option<&[u8]>) -> Value {
+    pub(crate) fn secret(key: &[u8], previous: Option<&[u8]>) -> Value {
         let mut data = json!({"key": STANDARD.encode(key)});
         if let Some(previous) = previous {
             data["previousKey"] = json!(STANDARD.encode(previous));
         }
         json!({ "data": data })
     }
-    fn seal(key: &[u8; 32], text: &str) -> String {
+    pub(crate) fn seal(key: &[u8; 32], text: &str) -> String {
         let sealed = cbc::Encryptor::<aes::Aes256>::new_from_slices(key, &[7; 16]).unwrap();
         format!("{PREFIX}{}", STANDARD.encode(sealed.encrypt_padded_vec::<Pkcs7>(text.as_bytes())))
     }
-    fn vector() -> String {
+    pub(crate) fn vector() -> String {
         STANDARD.encode([7_u8; 16])
     }
 

@@ -28,8 +28,9 @@ pub const GRANTS: &[Grant] = &[
     Grant { name: crate::names::ENCRYPTION_SECRET, ..grant("", "secrets", "watch") },
     grant("", "events", "create"),
     Grant { name: crate::names::CRD, ..grant("apiextensions.k8s.io", "customresourcedefinitions", "list") },
-    Grant { own_namespace: true, ..grant("coordination.k8s.io", "leases", "create") },
-    Grant { own_namespace: true, name: crate::names::LEASE, ..grant("coordination.k8s.io", "leases", "get") },
-    Grant { own_namespace: true, name: crate::names::LEASE, ..grant("coordination.k8s.io", "leases", "update") },
+    Grant::lease("create", ""),
+    Grant::lease("get", crate::names::LEASE),
+    Grant::lease("update", crate::names::LEASE),
+    Grant::lease("watch", crate::names::LEASE),
     Grant { own_namespace: true, name: crate::names::CONTROLLER, ..grant("apps", "deployments", "list") },
 ];

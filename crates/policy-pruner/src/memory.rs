@@ -27,6 +27,21 @@ pub struct Memory {
     pub generation: i64,
     /// An event about held pruning was sent for this generation.
     pub told_held: bool,
+    /// What an event said last about kept objects, and of which generation.
+    told_kept: (i64, String),
+    /// When a deletion was last attempted.
+    pub swept: Option<Boot>,
+}
+impl Memory {
+    /// Is this worth an event? A deletion that is tried again keeps the same objects every time.
+    pub fn is_news(&mut self, generation: i64, kept: &str) -> bool {
+        let told = (generation, kept.to_owned());
+        let news = !kept.is_empty() && self.told_kept != told;
+        if news {
+            self.told_kept = told;
+        }
+        news
+    }
 }
 
 /// What makes an evaluation worth repeating.
@@ -35,7 +50,6 @@ pub struct Fingerprint {
     uid: String,
     generation: i64,
     annotations: Vec<Option<String>>,
-    reset: bool,
 }
 impl Fingerprint {
     /// Of a policy.
@@ -46,7 +60,6 @@ impl Fingerprint {
             uid: policy.metadata.uid.clone().unwrap_or_default(),
             generation: policy.metadata.generation.unwrap_or_default(),
             annotations: keys.into_iter().map(annotation).collect(),
-            reset: false,
         }
     }
 }
@@ -190,6 +203,13 @@ mod tests {
         let now = at("2026-11-16T08:00:30Z");
         assert_eq!(due(&policy("", "", COMPLIANT), &Memory::default(), now), Due::Now);
         assert_ne!(due(&policy("1h", "", COMPLIANT), &Memory::default(), now), Due::Now);
+    }
+    #[test]
+    fn what_is_kept_is_told_once_and_again_when_it_changes() {
+        let mut memory = Memory::default();
+        let told = [(1, ""), (1, "a"), (1, "a"), (1, ""), (1, "a"), (1, "a; b"), (2, "a; b")]
+            .map(|(generation, kept)| memory.is_news(generation, kept));
+        assert_eq!(told, [false, true, false, false, false, true, true]);
     }
     #[test]
     fn patience_grows_and_ends() {

@@ -1,5 +1,6 @@
 //! Series under the names that dashboards of the peer ask for. They go when their policy does.
 use common::runtime::object::Key;
+use jiff::Timestamp;
 use prometheus::{CounterVec, GaugeVec, IntCounterVec, Opts};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +15,7 @@ pub struct PolicyMetrics {
     compared_seconds: CounterVec,
     user_errors: IntCounterVec,
     system_errors: IntCounterVec,
+    deleting_since: GaugeVec,
     known: Mutex<HashMap<Key, Known>>,
 }
 #[derive(Default)]
@@ -48,6 +50,13 @@ impl PolicyMetrics {
             )?,
             user_errors: IntCounterVec::new(opts("policy_user_errors_total", "What a person should mend."), error)?,
             system_errors: IntCounterVec::new(opts("policy_system_errors_total", "What went wrong around us."), error)?,
+            deleting_since: GaugeVec::new(
+                opts(
+                    "policy_deletion_pending_since_seconds",
+                    "When the deletion of a policy began that has been tried and is not through, in seconds since 1970.",
+                ),
+                &["policy", "policy_namespace"],
+            )?,
             known: Mutex::default(),
         };
         metrics.register(Box::new(own.info.clone()))?;
@@ -57,6 +66,7 @@ impl PolicyMetrics {
         metrics.register(Box::new(own.compared_seconds.clone()))?;
         metrics.register(Box::new(own.user_errors.clone()))?;
         metrics.register(Box::new(own.system_errors.clone()))?;
+        metrics.register(Box::new(own.deleting_since.clone()))?;
         Ok(own)
     }
     fn with<T>(&self, policy: &Key, then: impl FnOnce(&mut Known) -> T) -> T {
@@ -109,11 +119,18 @@ impl PolicyMetrics {
         self.with(policy, |known| parent.clone_into(&mut known.parent));
         self.system_errors.with_label_values(&[parent, &policy.name, kind]).inc();
     }
+    /// A deletion that began then was tried, and something is left.
+    pub fn deletion_pending(&self, policy: &Key, since: Timestamp) {
+        // Seconds are exact in it for longer than anybody waits.
+        #[allow(clippy::cast_precision_loss)]
+        self.deleting_since.with_label_values(&[&*policy.name, &*policy.namespace]).set(since.as_second() as f64);
+    }
     /// The policy is gone, and so are its series.
     pub fn forget(&self, policy: &Key) {
+        // A series that never was cannot be removed; that is fine.
+        let _ = self.deleting_since.remove_label_values(&[&*policy.name, &*policy.namespace]);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(policy);
         let Some(Known { severity, parent, objects }) = known else { return };
-        // A series that never was cannot be removed; that is fine.
         let _ = self.info.remove_label_values(&["ConfigurationPolicy", &policy.name, &policy.namespace, &severity]);
         let _ = self.evaluations.remove_label_values(&[&*policy.name]);
         let _ = self.evaluation_seconds.remove_label_values(&[&*policy.name]);
@@ -141,11 +158,13 @@ mod tests {
         own.evaluated(&policy, "Low", "NonCompliant", Duration::from_millis(1));
         own.compared(&policy, "default", "pods.x", Duration::from_millis(1));
         own.user_error(&policy, "parent", "no-object-CRD");
+        own.deletion_pending(&policy, Timestamp::from_second(1_790_000_000).unwrap());
         let text = all.render().unwrap();
         for line in [
             "cluster_policy_governance_info{kind=\"ConfigurationPolicy\",policy=\"p\",policy_namespace=\"managed\",severity=\"low\"} 1",
             "config_policy_evaluation_total{name=\"p\"} 1",
             "compare_objects_evaluation_total{config_policy_name=\"p\",namespace=\"default\",object=\"pods.x\"} 1",
+            "policy_deletion_pending_since_seconds{policy=\"p\",policy_namespace=\"managed\"} 1790000000",
             "policy_user_errors_total{policy=\"parent\",template=\"p\",type=\"no-object-CRD\"} 1",
         ] {
             assert!(text.contains(line), "{line} is missing in:\n{text}");

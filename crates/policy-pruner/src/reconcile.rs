@@ -1,22 +1,21 @@
 //! One pass over one policy: a table of contents.
 use crate::api::{ConfigurationPolicy, PolicyStatus, Prune, RelatedObject};
 use crate::books::Books;
-use crate::cluster::kinds::Mapping;
 use crate::cluster::sight::Sight;
 use crate::cluster::wire::Trouble;
 use crate::deletion;
 use crate::desk::{Desk, has_finalizer};
 use crate::dialect::Dialect;
-use crate::encryption::Keys;
 use crate::evaluate::act::{self, Doing};
 use crate::evaluate::templates::{self, refused};
-use crate::evaluate::{Evaluated, Ground, TemplateResult};
+use crate::evaluate::{Evaluated, Ground, TemplateResult, keyring};
 use crate::memory::{Due, Fingerprint, Memory, come_back, due, follows, patience};
 use crate::message::{self, Verdict};
 use crate::names::{self, MANAGER, reason};
 use crate::prune::decide::candidates;
 use crate::prune::ledger::Ledger;
 use crate::standing;
+use crate::surroundings::Fresh;
 use common::runtime::next::Next;
 use common::runtime::object::{Key, Version};
 use std::time::Duration;
@@ -26,6 +25,8 @@ use tracing::{debug, warn};
 const KIND_LOOK: Duration = Duration::from_secs(10);
 /// When nothing else changed, `lastEvaluated` of a followed policy is written this often at most.
 const COALESCED: Duration = Duration::from_secs(30);
+/// While an uninstall goes on, whether it still does is looked at this often.
+const LEAVING_LOOK: Duration = Duration::from_secs(30);
 /// After a lost race for the policy itself.
 const RACE: Duration = Duration::from_millis(500);
 
@@ -40,8 +41,13 @@ pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next 
     let annotations = policy.metadata.annotations.as_ref();
     if deleting || annotations.is_some_and(|a| a.contains_key(names::UNINSTALLING)) {
         let since = Version::parse(policy.metadata.resource_version.as_deref().unwrap_or("0"));
-        match desk.surroundings.leaving(since).await {
-            Ok(true) => return deletion::let_go(desk, key, policy).await,
+        let fresh = Fresh { since, now: desk.clock.boot(), age: patience(desk.settings.backoff, 1) };
+        match desk.surroundings.leaving(fresh).await {
+            Ok(true) => {
+                let next = deletion::let_go(desk, key, policy).await;
+                // The uninstall may be called off, and nothing would tell.
+                return if next == Next::Done && !deleting { Next::Again(LEAVING_LOOK) } else { next };
+            }
             Ok(false) => {}
             Err(trouble) => return Next::Retry(trouble.to_string()),
         }
@@ -111,8 +117,8 @@ async fn evaluate(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: 
     }
     let (retry, kind_missing) = match outcome {
         Ok(done) => (done.retry, done.kind_missing),
-        // The policy is gone, or another one of its name is there.
-        Err(trouble) if matches!(trouble.code, 404 | 422) => return Next::Again(RACE),
+        // A test of the uid that fails looks like anything else that is not found or not valid.
+        Err(trouble) if matches!(trouble.code, 404 | 422) && desk.is_gone(policy).await => return Next::Again(RACE),
         Err(trouble) => {
             warn!(%trouble, "evaluation");
             if let Some(metrics) = &desk.metrics {
@@ -188,7 +194,7 @@ impl Pass<'_> {
             return self.whole(&refused(reason::HUB_TEMPLATE, text), false).await;
         }
         let keys = if !plain && templates::is_encrypted(self.policy) {
-            match self.keys().await {
+            match keyring::keys(self.policy, self.key, self.sight).await {
                 Ok(keys) => Some(keys),
                 Err((text, retry)) => return self.whole(&refused(reason::ENCRYPTION, text), retry).await,
             }
@@ -235,33 +241,6 @@ impl Pass<'_> {
         }
         let state = self.finish(status, news).await?;
         Ok(Done { state, retry, kind_missing: false })
-    }
-
-    async fn keys(&self) -> Result<Keys, (String, bool)> {
-        let secrets = Mapping::known("", "v1", "Secret", "secrets", true);
-        let found = self.sight.get(&secrets, &self.key.namespace, names::ENCRYPTION_SECRET).await;
-        let secret = match found {
-            Ok(Some(secret)) => secret,
-            Ok(None) => {
-                let text = format!(
-                    "failed to get the encryption key from Secret {}/{}: secrets {:?} not found",
-                    self.key.namespace,
-                    names::ENCRYPTION_SECRET,
-                    names::ENCRYPTION_SECRET
-                );
-                return Err((text, !self.follow));
-            }
-            Err(trouble) => {
-                let text = format!(
-                    "failed to get the encryption key from Secret {}/{}: {trouble}",
-                    self.key.namespace,
-                    names::ENCRYPTION_SECRET
-                );
-                return Err((text, true));
-            }
-        };
-        let vector = self.policy.metadata.annotations.as_ref().and_then(|a| a.get(names::ENCRYPTION_IV));
-        Keys::read(&secret, vector.map_or("", String::as_str)).map_err(|text| (text, false))
     }
 
     /// Conditions, pruning, status.
@@ -357,7 +336,7 @@ impl Pass<'_> {
             if evaluated.doubts.is_empty() {
                 let fates = deletion::clean(self.desk, self.key, self.policy, books.ledger.as_ref(), &victims).await;
                 deletion::hand_over(self.desk, &fates).await?;
-                deletion::tell_kept(self.desk, self.policy, &fates);
+                deletion::tell_kept(self.desk, self.policy, memory, &fates);
                 left = fates.iter().any(|(_, fate)| !fate.is_over());
                 let before = books.ledger.clone();
                 deletion::settle_ledger(&mut books.ledger, &fates);
@@ -373,7 +352,7 @@ impl Pass<'_> {
             }
         }
         if books.changed
-            && let Some(ledger) = &books.ledger
+            && let Some(ledger) = &mut books.ledger
         {
             self.desk.ledgers.save(self.key, ledger).await?;
         }
@@ -399,3 +378,7 @@ impl Pass<'_> {
         Ok(state)
     }
 }
+
+#[cfg(test)]
+#[path = "reconcile_tests.rs"]
+mod tests;

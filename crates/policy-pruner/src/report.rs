@@ -13,10 +13,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// Events waiting to be sent; more are dropped.
 const QUEUED: usize = 4096;
+
+/// Characters of an owner's name in the name of an event: both and a moment in hexadecimal fit into 253.
+const MOST_TITLE: usize = 230;
 
 /// Policies.
 pub fn mapping() -> Mapping {
@@ -132,6 +135,11 @@ impl Reporter {
             Ok(_) => Ok(()),
             // Nobody reads events of a namespace that goes; the status still says it. A name taken is the same event.
             Err(trouble) if trouble.is_namespace_ending() || trouble.is_taken() => Ok(()),
+            // It will be refused next time, too, and the status must not be lost with it.
+            Err(trouble) if trouble.is_invalid() => {
+                warn!(%trouble, "event on the parent policy not written");
+                Ok(())
+            }
             Err(trouble) => Err(trouble),
         }
     }
@@ -146,9 +154,13 @@ fn parent_event(policy: &ConfigurationPolicy, status: &PolicyStatus, now: Timest
     let namespace = meta.namespace.clone().unwrap_or_default();
     let name = meta.name.clone().unwrap_or_default();
     let nanos = u64::try_from(now.as_nanosecond()).unwrap_or_default();
+    // Not every name of an owner can be that of an event. Who is meant stands in `involvedObject`.
+    let fitting = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' { c } else { '-' };
+    let title: String = owner.name.chars().map(fitting).take(MOST_TITLE).collect();
+    let title = title.trim_matches(['-', '.']);
     Some(json!({
         "apiVersion": "v1", "kind": "Event",
-        "metadata": {"name": format!("{}.{nanos:x}", owner.name), "namespace": namespace},
+        "metadata": {"name": format!("{title}.{nanos:x}"), "namespace": namespace},
         "involvedObject": {"kind": owner.kind, "namespace": namespace, "name": owner.name, "uid": owner.uid, "apiVersion": owner.api_version},
         "reason": format!("policy: {namespace}/{name}"),
         "message": standing::told(&policy.spec, status),
@@ -186,5 +198,20 @@ mod tests {
         assert_eq!((&event["count"], &event["type"]), (&json!(1), &json!("Warning")));
         assert_eq!(event["metadata"]["name"], format!("parent.{:x}", now.as_nanosecond()));
         assert!(event.get("eventTime").is_none(), "with it the API server refuses long messages");
+    }
+    #[test]
+    fn any_name_of_an_owner_makes_a_name_of_an_event() {
+        let mut policy = ConfigurationPolicy::new("p", PolicySpec::default());
+        let now: Timestamp = "2026-11-16T08:00:00Z".parse().unwrap();
+        let long = format!("{}.{}", "a".repeat(229), "b".repeat(20));
+        for (name, expected) in
+            [("ns.parent", "ns.parent"), ("system:Owner", "system--wner"), (long.as_str(), &long[..229])]
+        {
+            let owner = OwnerReference { name: name.into(), ..OwnerReference::default() };
+            policy.metadata.owner_references = Some(vec![owner]);
+            let event = parent_event(&policy, &PolicyStatus::default(), now, "i").unwrap();
+            assert_eq!(event["metadata"]["name"], format!("{expected}.{:x}", now.as_nanosecond()));
+            assert_eq!(event["involvedObject"]["name"], name);
+        }
     }
 }

@@ -5,11 +5,11 @@ use crate::api::{
 };
 use crate::bounds::{CUT, bounded, says_same};
 use crate::dialect::Dialect;
+use crate::evaluate::Fresh;
 use crate::message::Verdict;
 use crate::names::reason;
 use crate::text::duration::{micros, seconds};
 use jiff::Timestamp;
-use std::collections::BTreeSet;
 
 /// Entries of the history.
 const MOST_HISTORY: usize = 10;
@@ -223,12 +223,9 @@ pub fn relate(list: &mut Vec<RelatedObject>, entry: RelatedObject) {
     }
 }
 
-/// Sorts, and keeps what the last status knew of who created an object. `fresh` uids were made in this very evaluation.
-pub fn settle_related(
-    mut new: Vec<RelatedObject>,
-    old: &[RelatedObject],
-    fresh: &BTreeSet<String>,
-) -> Vec<RelatedObject> {
+/// Sorts, and keeps what the last status knew of who created an object. `fresh` uids were made in this very evaluation: what was
+/// recreated stays whose it was, so it is ours only if what was there before was.
+pub fn settle_related(mut new: Vec<RelatedObject>, old: &[RelatedObject], fresh: &Fresh) -> Vec<RelatedObject> {
     let place = |e: &RelatedObject| -> (String, String, String) {
         let ObjectRef { kind, metadata, .. } = &e.object;
         (kind.clone(), metadata.namespace.clone(), metadata.name.clone())
@@ -240,10 +237,15 @@ pub fn settle_related(
             continue;
         }
         let before = old.iter().find(|o| o.object.same(&entry.object)).and_then(|o| o.properties.as_ref());
-        if let Some(before) = before {
-            properties.created_by_policy = before.created_by_policy.or(Some(false));
-            if !before.uid.is_empty() && !fresh.contains(&properties.uid) {
-                properties.uid.clone_from(&before.uid);
+        let Some(before) = before else { continue };
+        match fresh.get(&properties.uid) {
+            Some(former) if former.as_ref() != Some(&before.uid) => {}
+            Some(_) => properties.created_by_policy = before.created_by_policy.or(Some(false)),
+            None => {
+                properties.created_by_policy = before.created_by_policy.or(Some(false));
+                if !before.uid.is_empty() {
+                    properties.uid.clone_from(&before.uid);
+                }
             }
         }
     }

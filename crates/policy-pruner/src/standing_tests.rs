@@ -130,17 +130,25 @@ fn found_after_created_is_only_a_confirmation() {
 #[test]
 fn who_created_an_object_is_remembered() {
     let old = [related("a", Some(true), "1"), related("b", Some(false), "2")];
-    let new =
-        settle_related(vec![related("b", Some(false), "9"), related("a", Some(false), "8")], &old, &BTreeSet::new());
+    let new = settle_related(vec![related("b", Some(false), "9"), related("a", Some(false), "8")], &old, &Fresh::new());
     let names: Vec<&str> = new.iter().map(|e| e.object.metadata.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     let a = new[0].properties.as_ref().unwrap();
     assert_eq!((a.created_by_policy, a.uid.as_str()), (Some(true), "1"), "recreated by somebody: the old uid stays");
-    let created = settle_related(vec![related("a", Some(true), "8")], &old, &BTreeSet::new());
+    let created = settle_related(vec![related("a", Some(true), "8")], &old, &Fresh::new());
     assert_eq!(created[0].properties.as_ref().unwrap().uid, "8");
-    let recreated = settle_related(vec![related("a", Some(false), "8")], &old, &["8".to_owned()].into());
-    let a = recreated[0].properties.as_ref().unwrap();
+    let recreated = |former: &str| {
+        let fresh = Fresh::from([("8".to_owned(), Some(former.to_owned()))]);
+        settle_related(vec![related("a", Some(false), "8")], &old, &fresh)[0].properties.clone().unwrap()
+    };
+    let a = recreated("1");
     assert_eq!((a.created_by_policy, a.uid.as_str()), (Some(true), "8"), "recreated by us: the new uid counts");
+    let a = recreated("7");
+    assert_eq!(
+        (a.created_by_policy, a.uid.as_str()),
+        (Some(false), "8"),
+        "it was somebody else's before, and stays so"
+    );
 }
 #[test]
 fn a_second_template_does_not_take_the_first_ones_creation_away() {

@@ -1,19 +1,35 @@
 //! Is this installation on its way out? Then policies are let go of and nothing is pruned.
 //!
 //! The answer is as new as the policy it is asked for: a list says at which version of the cluster it was made, so one
-//! answer serves every policy that was deleted before it.
+//! answer serves every policy that was deleted before it. It does not serve for long: a definition may go while a policy waits
+//! for its children, and an uninstall may be called off, and neither changes the policy.
 use crate::cluster::kinds::Mapping;
 use crate::cluster::objects::Objects;
 use crate::cluster::wire::{Call, Trouble, Verb};
 use crate::dialect::Dialect;
 use crate::names;
+use common::clock::Boot;
 use common::runtime::object::Version;
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How new an answer must be.
+#[derive(Clone, Copy, Debug)]
+pub struct Fresh {
+    /// Of this version of the cluster or later.
+    pub since: Version,
+    /// Now.
+    pub now: Boot,
+    /// Given less than this long ago.
+    pub age: Duration,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     at: Version,
+    /// When it was asked for; nobody knows if only the wording was wanted.
+    asked: Option<Boot>,
     leaving: bool,
     dialect: Dialect,
 }
@@ -33,25 +49,27 @@ impl Surroundings {
     fn last(&self) -> Option<Answer> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Is everything on its way out, as of this version of the cluster or later?
-    pub async fn leaving(&self, since: Version) -> Result<bool, Trouble> {
-        if let Some(answer) = self.last().filter(|answer| answer.at >= since) {
+    /// Is everything on its way out?
+    pub async fn leaving(&self, fresh: Fresh) -> Result<bool, Trouble> {
+        let young = |asked: Boot| fresh.now.since(asked) < fresh.age;
+        let known = || self.last().filter(|a| a.at >= fresh.since && a.asked.is_some_and(young));
+        if let Some(answer) = known() {
             return Ok(answer.leaving);
         }
         let _one = self.asking.lock().await;
-        if let Some(answer) = self.last().filter(|answer| answer.at >= since) {
+        if let Some(answer) = known() {
             return Ok(answer.leaving);
         }
-        Ok(self.ask().await?.leaving)
+        Ok(self.ask(Some(fresh.now)).await?.leaving)
     }
     /// Wording of this cluster.
     pub async fn dialect(&self) -> Dialect {
         match self.last() {
             Some(answer) => answer.dialect,
-            None => self.ask().await.map(|answer| answer.dialect).unwrap_or_default(),
+            None => self.ask(None).await.map(|answer| answer.dialect).unwrap_or_default(),
         }
     }
-    async fn ask(&self) -> Result<Answer, Trouble> {
+    async fn ask(&self, asked: Option<Boot>) -> Result<Answer, Trouble> {
         let crds = Mapping::known(
             "apiextensions.k8s.io",
             "v1",
@@ -62,7 +80,7 @@ impl Surroundings {
         let (at, crd) = self.one(&crds, "", names::CRD).await?;
         let crd_leaving = crd.as_ref().is_none_or(is_ending);
         let dialect = crd.as_ref().map(Dialect::of_crd).unwrap_or_default();
-        let mut answer = Answer { at, leaving: crd_leaving, dialect };
+        let mut answer = Answer { at, asked, leaving: crd_leaving, dialect };
         if let Some((namespace, name)) = &self.deployment {
             let deployments = Mapping::known("apps", "v1", "Deployment", "deployments", true);
             let (own, deployment) = self.one(&deployments, namespace, name).await?;
@@ -106,6 +124,21 @@ mod tests {
         }
     }
 
+    const AGE: Duration = Duration::from_secs(5);
+    fn since(version: &str) -> Fresh {
+        Fresh { since: Version::parse(version), now: Boot(Duration::from_mins(1)), age: AGE }
+    }
+
+    #[tokio::test]
+    async fn an_answer_does_not_serve_for_ever() {
+        let server = Arc::new(Server(json!({"metadata": {"resourceVersion": "10"}, "items": []}), AtomicU32::new(0)));
+        let around = Surroundings::new(Objects(server.clone()), None);
+        let first = since("3");
+        for (later, asked) in [(Duration::ZERO, 1), (AGE / 2, 1), (AGE, 2)] {
+            assert!(around.leaving(Fresh { now: first.now + later, ..first }).await.unwrap());
+            assert_eq!(server.1.load(Ordering::SeqCst), asked, "{later:?}");
+        }
+    }
     #[tokio::test]
     async fn one_answer_serves_everything_older() {
         let server = Arc::new(Server(
@@ -114,17 +147,17 @@ mod tests {
         ));
         let around = Surroundings::new(Objects(server.clone()), None);
         for version in ["3", "9", "10"] {
-            assert!(!around.leaving(Version::parse(version)).await.unwrap());
+            assert!(!around.leaving(since(version)).await.unwrap());
         }
         assert_eq!(server.1.load(Ordering::SeqCst), 1);
-        around.leaving(Version::parse("11")).await.unwrap();
+        around.leaving(since("11")).await.unwrap();
         assert_eq!(server.1.load(Ordering::SeqCst), 2);
     }
     #[tokio::test]
     async fn a_definition_that_goes_or_is_gone_means_leaving() {
         for items in [json!([]), json!([{"metadata": {"deletionTimestamp": "2026-11-16T08:00:00Z"}}])] {
             let server = Server(json!({"metadata": {"resourceVersion": "10"}, "items": items}), AtomicU32::new(0));
-            assert!(Surroundings::new(Objects(Arc::new(server)), None).leaving(Version::parse("1")).await.unwrap());
+            assert!(Surroundings::new(Objects(Arc::new(server)), None).leaving(since("1")).await.unwrap());
         }
         assert!(is_uninstalling(&json!({"metadata": {"annotations": {names::UNINSTALLING: "2026-11-16T08:00:00Z"}}})));
         assert!(!is_uninstalling(&json!({"metadata": {"annotations": {names::UNINSTALLING: "false"}}})));

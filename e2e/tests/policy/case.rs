@@ -51,9 +51,9 @@ pub(crate) struct Then {
     pub(crate) reasons: Vec<String>,
     /// Names of related objects, exactly; `name*` if created by the policy.
     pub(crate) related: Option<Vec<String>>,
-    /// Parts of the difference of the first related object that has one.
-    pub(crate) diff: Vec<String>,
-    /// Objects that must be there, with at least these fields.
+    /// Parts of the difference of the first related object that has one; an empty list says that none is shown.
+    pub(crate) diff: Option<Vec<String>>,
+    /// Objects that must be there, with at least these fields, and without those that are `null`.
     pub(crate) there: Vec<Value>,
     /// Objects that must not be there.
     pub(crate) absent: Vec<Value>,

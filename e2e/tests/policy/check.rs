@@ -2,11 +2,11 @@
 use crate::case::Then;
 use serde_json::Value;
 
-/// At least these fields.
+/// At least these fields; a field that is `null` must not be there.
 pub(crate) fn includes(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, value)| there.get(key).is_some_and(|own| includes(own, value)))
+            wanted.iter().all(|(key, value)| includes(there.get(key).unwrap_or(&Value::Null), value))
         }
         (Value::Array(there), Value::Array(wanted)) => {
             there.len() == wanted.len() && there.iter().zip(wanted).all(|(a, b)| includes(a, b))
@@ -65,10 +65,29 @@ pub(crate) fn policy(found: Option<&Value>, then: &Then) -> Result<(), String> {
         }
     }
     let diff = related.iter().find_map(|r| r["properties"]["diff"].as_str()).unwrap_or_default();
-    for part in &then.diff {
+    if then.diff.as_ref().is_some_and(Vec::is_empty) && !diff.is_empty() {
+        return Err(format!("a difference is shown:\n{diff}"));
+    }
+    for part in then.diff.iter().flatten() {
         if !diff.contains(part.as_str()) {
             return Err(format!("{part:?} is not in the difference:\n{diff}"));
         }
     }
     Ok(())
+}
+
+#[test]
+fn a_case_can_say_what_must_not_be_there() {
+    let there = serde_json::json!({"labels": {"a": "1", "b": "2"}, "list": [{"x": 1, "y": 1}]});
+    for (wanted, fits) in [
+        (serde_json::json!({"labels": {"a": "1"}}), true),
+        (serde_json::json!({"labels": {"a": "1", "b": null}}), false),
+        (serde_json::json!({"labels": {"a": "1", "c": null}, "other": null}), true),
+        (serde_json::json!({"list": null}), false),
+        (serde_json::json!({"list": [{"x": 1}]}), true),
+        (serde_json::json!({"list": [{"x": 1, "y": null}]}), false),
+        (serde_json::json!({"missing": {"a": null}}), false),
+    ] {
+        assert_eq!(includes(&there, &wanted), fits, "{wanted}");
+    }
 }

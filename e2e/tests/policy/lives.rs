@@ -136,6 +136,35 @@ async fn person(stage: &Stage) -> Result<Account> {
     Account::of(&stage.cluster, namespace, "person").await
 }
 
+/// `raleigh`, by a key of thirty-two letters k and a vector of zeros.
+const SEALED: &str = "$ocm_encrypted:Zdpu58XR9ACaSDqfatlwjQ==";
+const KEY: &str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=";
+/// An encrypted value is compared once its key can be read, and never shown.
+async fn sealed(stage: &Stage, person: &Account) -> Result<()> {
+    let mut town = thing(stage.namespace(), "town");
+    town["spec"]["a"] = "raleigh".into();
+    stage.create(&town).await?;
+    let mut wanted = town.clone();
+    wanted["spec"]["a"] = SEALED.into();
+    let template = json!({"complianceType": "musthave", "objectDefinition": wanted});
+    let mut policy = stage.policy("sealed", &json!({"remediationAction": "enforce", "object-templates": [template]}));
+    policy["metadata"]["annotations"] =
+        json!({"policy.open-cluster-management.io/encryption-iv": "AAAAAAAAAAAAAAAAAAAAAA=="});
+    let file = stage.cluster.folder().write("sealed.json", policy.to_string())?.display().to_string();
+    let expect = async |code: i32, part: &str| -> Result<()> {
+        let told = command(person, &["plan", "-f", &file]).await?;
+        assert_eq!(told.status.code(), Some(code), "{}", text(&told));
+        assert!(text(&told).contains(part) && !text(&told).contains("raleigh"), "{part}\n{}", text(&told));
+        Ok(())
+    };
+    expect(2, "failed to get the encryption key").await?;
+    let metadata = json!({"name": "policy-encryption-key", "namespace": stage.namespace()});
+    stage.create(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": KEY}})).await?;
+    expect(0, "as specified").await?;
+    stage.merge(&town, &json!({"spec": {"a": "cary"}})).await?;
+    expect(2, "update").await
+}
+
 async fn commands() -> Result<()> {
     // given a policy that created its object, another one that only looks at it, and somebody who holds it
     let stage = Stage::set("commands").await?;
@@ -173,13 +202,14 @@ async fn commands() -> Result<()> {
     let file = stage.cluster.folder().write("changed.json", other.to_string())?;
     let edit = command(&person, &["plan", "-f", &file.display().to_string()]).await?;
     assert!(text(&edit).contains("update"), "{}", text(&edit));
+    sealed(&stage, &person).await?;
     // and nothing changes: whoever asks sends no write at all
     let after = log.moment().await?;
     let asked: u64 = log.requests(&person.user(), before, after)?.values().sum();
     let changes = log.changes(&person.user(), before, after)?;
     assert!(asked > 0 && changes.is_empty(), "{asked} requests, {changes:?}");
     assert!(stage.get(&child).await?.is_some_and(|found| found["metadata"]["deletionTimestamp"].is_null()));
-    seen(&format!("plan, four times: {asked} requests, none of them a write"));
+    seen(&format!("plan, seven times: {asked} requests, none of them a write"));
     let healthy = command(&stage.account, &["doctor"]).await?;
     assert!(healthy.status.success(), "{}", text(&healthy));
     // when the policy is lost while nobody looks, then the audit finds its orphan, and a ledger that does not tell

@@ -232,6 +232,8 @@ impl Row<'_> {
             }
             EditedOut => {
                 self.edit_out(&[]).await?;
+                // Judged once it was evaluated: right after the edit everything is still there.
+                self.settled("Compliant").await?;
                 self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "after the edit")
                     .await?;
             }
@@ -249,6 +251,9 @@ impl Row<'_> {
                 self.settled("NonCompliant").await?;
                 self.child_is(false, "in doubt").await?;
                 self.edit_out(&[]).await?;
+                self.settled("Compliant").await?;
+                self.child_is(goes(self.situation, self.behaviour, self.action, self.like_upstream), "without doubt")
+                    .await?;
             }
             StatusWiped => {
                 let wiped = json!([{"op": "replace", "path": "/status", "value": {}}]);

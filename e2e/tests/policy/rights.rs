@@ -13,17 +13,18 @@ async fn what_is_asked_for_is_what_is_granted() {
 }
 
 async fn story() -> Result<()> {
-    // given a controller with the shipped rights, elected, as the pod of its Deployment
+    // given a controller with the shipped rights, elected, as the pod of its Deployment, and another that waits for its end
     let stage = Stage::set("rights").await?;
     let log = AuditLog::of(&stage.cluster)?;
     let before = log.moment().await?;
-    let mut controller = stage
-        .launch("controller")?
-        .arg("--leader-elect=true")
-        .arg("--operator-namespace=custody-policy")
-        .env("OPERATOR_NAME", "policy-pruner")
-        .start()?;
+    let replica = |name: &str| -> Result<ControllerProcess> {
+        let launch = stage.launch(name)?.arg("--leader-elect=true").arg("--operator-namespace=custody-policy");
+        launch.env("OPERATOR_NAME", "policy-pruner").start()
+    };
+    let mut controller = replica("controller")?;
     controller.wait_ready(PATIENCE).await?;
+    let mut standby = replica("standby")?;
+    standby.wait_ready(PATIENCE).await?;
     // when a policy lives, is edited, meets a foreign hand in its ledger, and dies
     live(&stage).await?;
     blocked(&stage).await?;
@@ -32,6 +33,7 @@ async fn story() -> Result<()> {
         encrypted(&stage, name, &interval).await?;
     }
     // then nothing was denied
+    stop(&mut standby).await?;
     stop(&mut controller).await?;
     let requests = log.requests(&stage.account.user(), before, log.moment().await?)?;
     // What is granted and refused all the same is refused by admission: the namespace of another test is going.

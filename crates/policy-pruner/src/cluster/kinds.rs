@@ -115,6 +115,32 @@ impl Kinds {
         known.insert(api_version.to_owned(), Remembered { kinds: Arc::new(kinds), at });
         Ok(found)
     }
+    /// The kind in this version or, if that is not served any more, in another one of its group: the objects are the same.
+    pub async fn find_served(&self, api_version: &str, kind: &str) -> Result<Option<Mapping>, Trouble> {
+        if let Some(mapping) = self.find(api_version, kind).await? {
+            return Ok(Some(mapping));
+        }
+        let Some((group, _)) = api_version.split_once('/') else { return Ok(None) };
+        let reply = match self.wire.call(Call::new(Verb::Get, format!("/apis/{}", encode(group)))).await {
+            Ok(reply) => reply,
+            Err(trouble) if trouble.is_missing() => return Ok(None),
+            Err(trouble) => return Err(trouble),
+        };
+        let served = reply["versions"].as_array().into_iter().flatten().filter_map(|v| v["groupVersion"].as_str());
+        for other in served.filter(|other| *other != api_version) {
+            if let Some(mapping) = self.find(other, kind).await? {
+                return Ok(Some(mapping));
+            }
+        }
+        Ok(None)
+    }
+    /// As [`Kinds::find_served`], where what is remembered led to nothing and may be out of date.
+    pub async fn find_anew(&self, api_version: &str, kind: &str) -> Result<Option<Mapping>, Trouble> {
+        let now = self.clock.boot();
+        let is_old = |of: &String, known: &Remembered| of == api_version && now.since(known.at) >= MISSED;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|of, known| !is_old(of, known));
+        self.find_served(api_version, kind).await
+    }
     #[allow(clippy::option_option)] // there, not there, not known
     fn remembered(&self, api_version: &str, kind: &str) -> Option<Option<Mapping>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 const OBJECTS: usize = 3;
 /// From so many watched namespaces of a kind on, one watch serves all.
 const NAMESPACES: usize = 8;
+/// From so many listed namespaces of a kind on, one list serves all. More than above: such a watch keeps everything it sees.
+const LISTED: usize = 16;
 
 /// What one watch covers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +24,13 @@ pub(super) struct Scope {
     /// Everything is kept.
     pub all: bool,
 }
+impl Scope {
+    /// Is there something narrower that would do?
+    pub(super) fn can_be_narrower(&self) -> bool {
+        let wide = self.mapping.namespaced && self.namespace.is_empty();
+        self.name.is_empty() && (wide || !self.all)
+    }
+}
 /// What one policy looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Interest {
@@ -35,13 +44,7 @@ pub(super) enum Interest {
 pub(super) fn choose<W>(watched: &HashMap<Scope, W>, denied: &HashSet<Scope>, interest: &Interest) -> Scope {
     let (mapping, namespace, name) = match interest {
         Interest::List(mapping, namespace, selector) => {
-            return Scope {
-                mapping: mapping.clone(),
-                namespace: namespace.clone(),
-                name: String::new(),
-                labels: selector.query(),
-                all: true,
-            };
+            return choose_list(watched, denied, mapping, namespace, &selector.query());
         }
         Interest::Object(mapping, namespace, name) => (mapping, namespace, name),
     };
@@ -71,9 +74,30 @@ pub(super) fn choose<W>(watched: &HashMap<Scope, W>, denied: &HashSet<Scope>, in
     scope(namespace, name, false)
 }
 
+fn choose_list<W>(
+    watched: &HashMap<Scope, W>,
+    denied: &HashSet<Scope>,
+    mapping: &Mapping,
+    namespace: &str,
+    labels: &str,
+) -> Scope {
+    let scope = |namespace: &str| Scope {
+        mapping: mapping.clone(),
+        namespace: namespace.to_owned(),
+        name: String::new(),
+        labels: labels.to_owned(),
+        all: true,
+    };
+    let (wide, own) = (scope(""), scope(namespace));
+    let listed = || watched.keys().filter(|s| s.all && s.mapping == *mapping && s.labels == labels).count();
+    let widen = mapping.namespaced && !denied.contains(&wide) && !watched.contains_key(&own);
+    if widen && (watched.contains_key(&wide) || listed() >= LISTED) { wide } else { own }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Dialect;
 
     fn pods() -> Mapping {
         Mapping::known("", "v1", "Pod", "pods", true)
@@ -97,6 +121,30 @@ mod tests {
         assert_eq!((wide.namespace.as_str(), wide.name.as_str(), wide.all), ("n", "", false));
         assert_eq!(watching(&mut watched, &denied, &object("n", "e")), wide);
         assert_eq!(watching(&mut watched, &denied, &object("m", "a")).name, "a", "another namespace");
+    }
+    #[test]
+    fn lists_of_many_namespaces_share_one_unless_that_is_denied() {
+        let list = |namespace: &str, labels: &str| {
+            let labels = labels.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+            let selector = Selector::parse(&labels.into_iter().collect(), &[], Dialect::Current).unwrap();
+            Interest::List(pods(), namespace.into(), selector)
+        };
+        let (mut watched, mut denied) = (HashMap::new(), HashSet::new());
+        for n in 0..LISTED {
+            let own = watching(&mut watched, &denied, &list(&format!("n{n}"), ""));
+            assert!(own.namespace == format!("n{n}") && own.all && !own.can_be_narrower());
+        }
+        assert_eq!(watching(&mut watched, &denied, &list("more", "a=b")).namespace, "more", "other labels");
+        let wide = watching(&mut watched, &denied, &list("more", ""));
+        assert!(wide.namespace.is_empty() && wide.all && wide.can_be_narrower());
+        assert_eq!(watching(&mut watched, &denied, &list("still-more", "")), wide);
+        assert_eq!(watching(&mut watched, &denied, &list("n0", "")).namespace, "n0", "watched already");
+        denied.insert(wide.clone());
+        watched.remove(&wide);
+        assert_eq!(watching(&mut watched, &denied, &list("more", "")).namespace, "more");
+        let nodes = Mapping::known("", "v1", "Node", "nodes", false);
+        let all = choose(&watched, &denied, &Interest::List(nodes, String::new(), Selector::default()));
+        assert!(!all.can_be_narrower(), "there is nothing narrower for what has no namespace");
     }
     #[test]
     fn many_namespaces_share_one_unless_that_is_denied() {

@@ -183,10 +183,11 @@ impl Store {
         }
         woken
     }
-    /// List or watch failed. A kind that is gone puts everything in doubt.
+    /// List or watch failed. A kind that is gone, or a right, puts everything in doubt: whoever relied on it must hear of it,
+    /// once, because nothing else will tell.
     pub fn failed(&mut self, code: u16, why: &str) -> HashSet<Key> {
         let mut woken = HashSet::new();
-        if code == 404 && self.complete {
+        if matches!(code, 403 | 404) && self.complete {
             self.complete = false;
             self.objects.clear();
             self.present.clear();
@@ -268,6 +269,17 @@ mod tests {
         store.begin();
         assert_eq!(store.finish(), [policy()].into(), "whoever waited is told");
         assert_eq!(store.get(&key("a")), Some(None));
+    }
+    #[test]
+    fn a_right_that_is_taken_away_is_told_once() {
+        let mut store = Store::default();
+        store.follow(&key("a"), &policy());
+        store.begin();
+        store.finish();
+        assert_eq!(store.failed(403, "forbidden"), [policy()].into());
+        assert!(!store.complete && store.failed(403, "forbidden").is_empty(), "asking again wakes nobody again");
+        store.begin();
+        assert_eq!(store.finish(), [policy()].into(), "given back");
     }
     #[test]
     fn whoever_leaves_takes_his_objects_along() {

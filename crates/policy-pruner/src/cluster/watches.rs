@@ -8,12 +8,13 @@ use super::watched::Store;
 use super::wire::Trouble;
 use crate::text::selector::Selector;
 use async_trait::async_trait;
-use common::clock::SharedClock;
+use common::clock::{Boot, SharedClock};
 use common::runtime::object::{Arrived, Key};
 use common::runtime::watch::{self, News, Source};
 use kube::Client;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch as signal};
@@ -23,11 +24,19 @@ use tracing::{debug, warn};
 /// The first list of a watch is waited for this long.
 const FIRST_LIST: Duration = Duration::from_secs(20);
 const NEWS: usize = 64;
+/// A watch that is refused twice within this time is taken to be refused for good, and tried again after it.
+const REFUSED: Duration = Duration::from_mins(1);
+/// After a refusal, a list is believed once its watch has not been refused for this long.
+const GRACE: Duration = Duration::from_secs(1);
 
 struct Watch {
     store: Mutex<Store>,
     ready: signal::Sender<u64>,
     task: OnceLock<AbortHandle>,
+    /// Its predecessor was refused: a list that is granted says nothing about the watch behind it.
+    doubted: AtomicBool,
+    /// Refused again, since this moment. It may well watch again later, but nothing would tell.
+    stuck: OnceLock<Boot>,
 }
 impl Watch {
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -48,6 +57,8 @@ struct State {
     interests: HashMap<Key, HashMap<Interest, Scope>>,
     /// Too wide for what this process may read.
     denied: HashSet<Scope>,
+    /// Refused a moment ago, after they had served.
+    refused: HashMap<Scope, Boot>,
 }
 
 type Wake = Box<dyn Fn(&Key) + Send + Sync>;
@@ -119,7 +130,13 @@ impl Watches {
         let scope = known
             .filter(|scope| state.watches.contains_key(scope))
             .unwrap_or_else(|| choose(&state.watches, &state.denied, interest));
-        let watch = state.watches.entry(scope.clone()).or_insert_with(|| self.start(&scope)).clone();
+        let stuck = |watch: &Arc<Watch>| watch.stuck.get().is_some_and(|at| self.clock.boot().since(*at) >= REFUSED);
+        let again = state.watches.get(&scope).is_some_and(stuck);
+        if again {
+            state.watches.remove(&scope);
+        }
+        let doubted = again || state.refused.contains_key(&scope);
+        let watch = state.watches.entry(scope.clone()).or_insert_with(|| self.start(&scope, doubted)).clone();
         {
             let mut store = watch.store();
             match interest {
@@ -130,10 +147,16 @@ impl Watches {
         state.interests.entry(policy.clone()).or_default().insert(interest.clone(), scope.clone());
         (watch, scope)
     }
-    fn start(self: &Arc<Self>, scope: &Scope) -> Arc<Watch> {
+    fn start(self: &Arc<Self>, scope: &Scope, doubted: bool) -> Arc<Watch> {
         debug!(?scope, "watch starts");
         let store = Store::keeping(scope.all);
-        let watch = Arc::new(Watch { store: Mutex::new(store), ready: signal::Sender::new(0), task: OnceLock::new() });
+        let watch = Arc::new(Watch {
+            store: Mutex::new(store),
+            ready: signal::Sender::new(0),
+            task: OnceLock::new(),
+            doubted: AtomicBool::new(doubted),
+            stuck: OnceLock::new(),
+        });
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let source = Source {
             client: self.client.clone(),
@@ -179,10 +202,14 @@ impl Watches {
                 }
                 News::Trouble(why) => {
                     tell = true;
-                    let code = code_of(&why);
+                    let (code, served) = (code_of(&why), store.complete);
                     let woken = store.failed(code, &why);
                     drop(store);
-                    self.refused(scope, code);
+                    match code {
+                        403 => self.refused(scope, watch, served),
+                        404 => self.kinds.forget(&scope.mapping.api_version()),
+                        _ => {}
+                    }
                     woken
                 }
             }
@@ -192,20 +219,39 @@ impl Watches {
         }
         self.wake_all(&woken);
     }
-    fn refused(&self, scope: &Scope, code: u16) {
-        if code == 404 {
-            self.kinds.forget(&scope.mapping.api_version());
+    /// A watch may not be. Where it had served, its policies are woken, and look for another.
+    fn refused(&self, scope: &Scope, watch: &Watch, served: bool) {
+        let now = self.clock.boot();
+        let mut state = self.state();
+        if !state.watches.get(scope).is_some_and(|current| std::ptr::eq(Arc::as_ptr(current), watch)) {
+            return;
         }
-        if code == 403 && scope.name.is_empty() && !scope.all {
-            let mut state = self.state();
-            state.denied.insert(scope.clone());
-            // Its policies choose something narrower next time.
+        state.refused.retain(|_, at| now.since(*at) < REFUSED);
+        if served && !state.refused.contains_key(scope) {
+            // Rights come and go in a moment when roles are applied anew. The watch would go on without a list, and so without
+            // a sign that it does: it starts over.
+            state.refused.insert(scope.clone(), now);
             state.watches.remove(scope);
+        } else if scope.can_be_narrower() {
+            state.denied.insert(scope.clone());
+            state.watches.remove(scope);
+        } else if served {
+            // Set once: it does not serve again.
+            let _ = watch.stuck.set(now);
         }
     }
 
     /// Waits until a watch can answer.
     async fn answer(&self, watch: &Watch) -> Result<(), Trouble> {
+        self.listed(watch).await?;
+        if watch.doubted.load(Ordering::SeqCst) {
+            self.clock.sleep_until(self.clock.boot() + GRACE).await;
+            self.listed(watch).await?;
+            watch.doubted.store(false, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+    async fn listed(&self, watch: &Watch) -> Result<(), Trouble> {
         let mut turns = watch.ready.subscribe();
         let deadline = self.clock.boot() + FIRST_LIST;
         loop {
@@ -227,6 +273,16 @@ impl Watches {
             }
         }
     }
+    /// The watch that serves an interest and can answer; something narrower where the first choice is refused.
+    async fn answering(self: &Arc<Self>, policy: &Key, interest: &Interest) -> Result<Arc<Watch>, Trouble> {
+        let (mut watch, scope) = self.serve(policy, interest);
+        let mut answer = self.answer(&watch).await;
+        if answer.as_ref().is_err_and(|t| t.code == 403) && scope.can_be_narrower() {
+            watch = self.serve(policy, interest).0;
+            answer = self.answer(&watch).await;
+        }
+        answer.map(|()| watch)
+    }
     async fn object(
         self: &Arc<Self>,
         policy: &Key,
@@ -235,13 +291,7 @@ impl Watches {
     ) -> Result<Option<Value>, Trouble> {
         let (mapping, namespace, name) = place;
         let key = Key::new(namespace, name);
-        let (mut watch, scope) = self.serve(policy, interest);
-        let mut answer = self.answer(&watch).await;
-        if answer.as_ref().is_err_and(|t| t.code == 403) && scope.name.is_empty() {
-            watch = self.serve(policy, interest).0;
-            answer = self.answer(&watch).await;
-        }
-        answer?;
+        let watch = self.answering(policy, interest).await?;
         if let Some(known) = watch.store().get(&key) {
             return Ok(known);
         }
@@ -326,8 +376,7 @@ impl Sight for Watching {
         let namespace = if mapping.namespaced { namespace } else { "" };
         let interest = Interest::List(mapping.clone(), namespace.to_owned(), selector.clone());
         self.uses(&interest);
-        let (watch, _) = self.watches.serve(&self.policy, &interest);
-        self.watches.answer(&watch).await?;
+        let watch = self.watches.answering(&self.policy, &interest).await?;
         let found = watch.store().list(namespace, selector);
         Ok(found)
     }
@@ -344,13 +393,5 @@ impl Sight for Watching {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_are_read_from_trouble() {
-        assert_eq!(code_of("list: 403 pods is forbidden"), 403);
-        assert_eq!(code_of("watch: something else"), 0);
-        assert_eq!(code_of("the watch ended; it starts over"), 0);
-    }
-}
+#[path = "watches_tests.rs"]
+mod tests;

@@ -142,10 +142,6 @@ impl Trouble {
     pub fn is_invalid(&self) -> bool {
         self.code == 422
     }
-    /// Will it pass by itself?
-    pub fn is_passing(&self) -> bool {
-        matches!(self.code, 0 | 408 | 429 | 500..=599)
-    }
     /// The namespace of the object is not there, or on its way out.
     pub fn is_namespace(&self) -> bool {
         let missing = self.code == 404 && self.details["kind"] == "namespaces";
@@ -187,7 +183,5 @@ mod tests {
         assert!(trouble(404, "NotFound", json!({"kind": "namespaces"})).is_namespace());
         assert!(!trouble(404, "NotFound", json!({"kind": "pods"})).is_namespace());
         assert!(trouble(403, "Forbidden", json!({"causes": [{"reason": "NamespaceTerminating"}]})).is_namespace());
-        assert!(Trouble::silent("x").is_passing() && trouble(503, "", Value::Null).is_passing());
-        assert!(!trouble(403, "Forbidden", Value::Null).is_passing());
     }
 }

@@ -181,8 +181,8 @@ async fn handle(
     }
     match &planned.seen {
         Seen::Failed(trouble) => {
-            let message =
-                format!("Error retrieving an object for object-template at index [{}]: {trouble}", read.index);
+            let told = read.ready.told(trouble);
+            let message = format!("Error retrieving an object for object-template at index [{}]: {told}", read.index);
             evaluated.doubts.push(message.clone());
             evaluated.retry = true;
             outcome.happenings.push(Happening::said(false, reason::API_ERROR, message));
@@ -293,7 +293,7 @@ async fn missing(
             let uid = text(&object, "uid").to_owned();
             evaluated.unmarked |= !mark::is_manager(&object, doing.manager);
             evaluated.created.push((reference(mapping, namespace, name), uid.clone()));
-            evaluated.fresh.insert(uid.clone());
+            evaluated.fresh.insert(uid.clone(), None);
             if subject.ready.template.object_definition.get("status").is_some() {
                 let message = format!(
                     "{title} was created successfully, the status of the object will be verified in the next evaluation"
@@ -306,7 +306,8 @@ async fn missing(
             Some(Properties { created_by_policy: Some(true), uid, ..Properties::default() })
         }
         Err(trouble) => {
-            let message = format!("{title} is missing, and cannot be created, reason: `{trouble}`");
+            let told = subject.ready.told(&trouble);
+            let message = format!("{title} is missing, and cannot be created, reason: `{told}`");
             outcome.happenings.push(Happening::said(false, reason::CREATE_ERROR, message));
             if ground.sight.follows() && mapping.namespaced && trouble.is_namespace() {
                 // Looked at, and so followed: the policy comes back when the namespace does.
@@ -337,7 +338,8 @@ async fn unwanted(
         Ok(Deleted::Gone | Deleted::Ending(_)) => outcome.happenings.push(Happening::plain(true, reason::DELETED)),
         Err(trouble) => {
             let title = format!("{} {}", subject.mapping.plural, identifier(namespace, name));
-            let message = format!("{title} exists, and cannot be deleted, reason: `{trouble}`");
+            let told = subject.ready.told(&trouble);
+            let message = format!("{title} exists, and cannot be deleted, reason: `{told}`");
             outcome.happenings.push(Happening::said(false, reason::DELETE_ERROR, message));
             evaluated.retry = true;
         }
@@ -367,7 +369,7 @@ fn present(
     let uid = checked.updated.as_ref().map_or(before, |now| text(now, "uid")).to_owned();
     let recreated = uid != before;
     if recreated {
-        evaluated.fresh.insert(uid.clone());
+        evaluated.fresh.insert(uid.clone(), Some(before.to_owned()));
     }
     Properties {
         // The earlier generation takes what it recreated for its own creation; today a recreated object stays whose it was.

@@ -41,6 +41,8 @@ pub struct Checked {
     pub vanished: bool,
     /// Trouble that may pass.
     pub retry: bool,
+    /// It cannot be changed, only made anew.
+    pub immutable: bool,
 }
 
 /// The object under check.
@@ -71,6 +73,10 @@ impl Subject<'_> {
         let (namespace, name) = self.place();
         let place = if self.mapping.namespaced { format!(" in namespace {namespace}") } else { String::new() };
         format!("{} [{name}]{place}", self.mapping.plural)
+    }
+    /// May it be deleted and created anew if it cannot be changed?
+    pub fn may_recreate(&self) -> bool {
+        matches!(self.ready.template.recreate_option.as_str(), "Always" | "IfRequired")
     }
     /// Which object.
     pub fn reference(&self) -> ObjectRef {
@@ -120,7 +126,10 @@ async fn fresh(ground: Ground<'_>, subject: Subject<'_>, live: &Value) -> (Check
         let compared = keys::compare(subject.desired, &current, template.compliance(), template.metadata_compliance());
         let outcome = match compared {
             Ok(outcome) => outcome,
-            Err(message) => return (Checked { violation: true, message, tried: true, ..Checked::default() }, false),
+            Err(text) => {
+                let message = subject.ready.shown(text);
+                return (Checked { violation: true, message, tried: true, ..Checked::default() }, false);
+            }
         };
         if !outcome.differs && !outcome.doubtful {
             return (settled(ground, subject, &current, &outcome), true);
@@ -191,17 +200,10 @@ async fn attempt(ground: Ground<'_>, subject: Subject<'_>, current: &Value, outc
             (show(ground, subject, current, &updated), false)
         }
     };
-    if immutable && (!subject.enforce || !matches!(option, "Always" | "IfRequired")) {
+    if immutable && (!subject.enforce || !subject.may_recreate()) {
         let diff = show(ground, subject, current, &outcome.merged);
-        let message = if subject.enforce {
-            format!(
-                "{} cannot be updated, likely due to immutable fields not matching, you may set spec[\"object-templates\"][].recreateOption to recreate the object",
-                subject.title()
-            )
-        } else {
-            String::new()
-        };
-        return over(Checked { violation: true, message, diff, ..Checked::default() }, true);
+        let message = if subject.enforce { unchangeable(subject) } else { String::new() };
+        return over(Checked { violation: true, message, diff, immutable, ..Checked::default() }, true);
     }
     if !subject.enforce {
         return over(Checked { violation: true, diff, ..Checked::default() }, true);
@@ -231,11 +233,21 @@ async fn attempt(ground: Ground<'_>, subject: Subject<'_>, current: &Value, outc
         Err(trouble) if trouble.is_conflict() => Attempt::Again,
         Err(trouble) => {
             let action = if recreate { "recreate" } else { "update" };
-            let message = common_refusal(subject, &trouble)
-                .unwrap_or_else(|| format!("{} failed to {action} with the error `{trouble}`", subject.title()));
+            let message = common_refusal(subject, &trouble).unwrap_or_else(|| {
+                let told = subject.ready.told(&trouble);
+                format!("{} failed to {action} with the error `{told}`", subject.title())
+            });
             over(Checked { violation: true, message, diff, tried: true, retry: true, ..Checked::default() }, false)
         }
     }
+}
+
+/// What to tell of an object that cannot be changed and must not be made anew.
+pub fn unchangeable(subject: Subject<'_>) -> String {
+    format!(
+        "{} cannot be updated, likely due to immutable fields not matching, you may set spec[\"object-templates\"][].recreateOption to recreate the object",
+        subject.title()
+    )
 }
 
 /// Deletes this very object and creates it anew. The outer error is a message.
@@ -248,7 +260,8 @@ async fn recreate_object(
     let uid = current["metadata"]["uid"].as_str();
     let deleted = ground.objects.delete(subject.mapping, (namespace, name), uid).await;
     if let Err(trouble) = &deleted {
-        return Err(format!("{} failed to delete when recreating with the error {trouble}", subject.title()));
+        let told = subject.ready.told(trouble);
+        return Err(format!("{} failed to delete when recreating with the error {told}", subject.title()));
     }
     let mut tries = usize::from(deleted != Ok(Deleted::Gone));
     loop {
@@ -277,16 +290,16 @@ fn common_refusal(subject: Subject<'_>, trouble: &Trouble) -> Option<String> {
     if trouble.is_missing() {
         return Some(format!("`{}` is not present and must be created", subject.mapping.kind));
     }
-    let (_, name) = subject.place();
+    let ((_, name), told) = (subject.place(), subject.ready.told(trouble));
     trouble
         .message
         .contains("strict decoding error:")
-        .then(|| format!("Error validating the object {name}, the error is `{trouble}`"))
+        .then(|| format!("Error validating the object {name}, the error is `{told}`"))
 }
 fn dry_run_failed(subject: Subject<'_>, trouble: &Trouble) -> Checked {
-    let (_, name) = subject.place();
+    let ((_, name), told) = (subject.place(), subject.ready.told(trouble));
     let message = common_refusal(subject, trouble).unwrap_or_else(|| {
-        format!("Error issuing a dry run update request for the object `{name}`, the error is `{trouble}`")
+        format!("Error issuing a dry run update request for the object `{name}`, the error is `{told}`")
     });
     Checked { violation: true, message, tried: true, retry: trouble.code != 400, ..Checked::default() }
 }

@@ -89,14 +89,16 @@ pub async fn desired(ground: Ground<'_>, index: usize, ready: &Ready) -> Result<
             let parsed =
                 Selector::parse(&labels.match_labels, &labels.match_expressions, ground.dialect).map_err(|why| {
                     wrong(format!(
-                        "Error parsing provided objectSelector in the object-template at index [{index}]: {why}"
+                        "Error parsing provided objectSelector in the object-template at index [{index}]: {}",
+                        ready.shown(why)
                     ))
                 })?;
             let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for namespace in namespaces {
                 let objects = ground.sight.list(&mapping, &namespace, &parsed).await.map_err(|trouble| {
                     let why = format!(
-                        "Error listing resources with provided objectSelector in the object-template at index [{index}]: {trouble}"
+                        "Error listing resources with provided objectSelector in the object-template at index [{index}]: {}",
+                        ready.told(&trouble)
                     );
                     wrong(why).again()
                 })?;

@@ -5,6 +5,7 @@ pub mod act;
 pub mod check;
 pub mod desired;
 pub mod difference;
+pub mod keyring;
 pub mod preview;
 pub mod rivals;
 pub mod templates;
@@ -18,7 +19,7 @@ use crate::dialect::Dialect;
 use crate::message::Outcome;
 use common::clock::SharedClock;
 use common::runtime::object::Key;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// What an evaluation stands on.
 #[derive(Clone, Copy)]
@@ -82,6 +83,9 @@ pub struct TemplateResult {
     pub outcomes: Vec<Outcome>,
 }
 
+/// Uids made in one evaluation; with the uid that was there before if the object was recreated.
+pub type Fresh = BTreeMap<String, Option<String>>;
+
 /// What an evaluation came to.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluated {
@@ -93,8 +97,8 @@ pub struct Evaluated {
     pub created: Vec<(ObjectRef, String)>,
     /// Something made in this evaluation does not carry its mark: the ledger must know its uid.
     pub unmarked: bool,
-    /// Uids of objects made in this evaluation, recreated ones included.
-    pub fresh: BTreeSet<String>,
+    /// Uids of objects made in this evaluation, and of those that were recreated the uid before.
+    pub fresh: Fresh,
     /// Named by a template, not only matched: swept by DeleteAll.
     pub managed: Vec<ObjectRef>,
     /// Why nothing may be pruned after this evaluation.

@@ -1,6 +1,6 @@
 //! What would be done for a policy, object by object, and why. Changes nothing.
 use super::act::{Read, Seen, text};
-use super::check::{self, Subject};
+use super::check::{self, Checked, Subject};
 use super::rivals::{self, Rivals};
 use super::{Ground, Results, reference};
 use crate::api::ObjectRef;
@@ -12,7 +12,7 @@ use crate::prune::sweep::finalizers;
 pub struct Preview {
     /// Which.
     pub object: ObjectRef,
-    /// create, update, delete, none, or blocked.
+    /// create, update, recreate, delete, none, or blocked.
     pub action: &'static str,
     /// Why.
     pub why: String,
@@ -20,7 +20,7 @@ pub struct Preview {
     pub finalizers: Vec<String>,
 }
 /// What would be done, and why pruning would be held.
-pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) -> (Vec<Preview>, Vec<String>) {
+pub async fn preview(ground: Ground<'_>, reads: &[Read]) -> (Vec<Preview>, Vec<String>) {
     let (mut previews, mut doubts) = (Vec::new(), Vec::new());
     let enforce = ground.policy.spec.enforces();
     let rivals = Rivals::among(reads.iter().flat_map(Read::claims).collect());
@@ -45,19 +45,23 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
             };
             let index = read.index;
             let opposed = if enforce { rivals.opposed(index, &reference(mapping, namespace, name)) } else { None };
-            previews.push(match &one.seen {
+            let one = match &one.seen {
                 _ if opposed.is_some() => {
                     let title = format!("{} [{name}]", mapping.plural);
                     say("blocked", &rivals::told(&title, index, opposed.unwrap_or_default()))
                 }
                 Seen::Failed(trouble) => {
-                    doubts.push(trouble.to_string());
-                    say("blocked", &trouble.to_string())
+                    let told = read.ready.told(trouble);
+                    doubts.push(told.clone());
+                    say("blocked", &told)
                 }
                 Seen::Matching(names, _, _) => {
                     let why = format!("matches {} objects; templates without a name only report", names.len());
-                    let shown = if names.is_empty() { "-".to_owned() } else { names.join(",") };
-                    Preview { object: reference(mapping, namespace, &shown), ..say("none", &why) }
+                    let shown = if names.is_empty() { vec!["-".to_owned()] } else { names.clone() };
+                    // One by one: what is matched does not drop out of the policy.
+                    let each = |name: &String| reference(mapping, namespace, name);
+                    previews.extend(shown.iter().map(|name| Preview { object: each(name), ..say("none", &why) }));
+                    continue;
                 }
                 Seen::Named(None) if forbidden => say("none", "missing as expected"),
                 Seen::Named(None) if enforce => say("create", "missing"),
@@ -76,16 +80,33 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read], results: &mut Results) 
                         index,
                         rivals: &rivals,
                     };
-                    let checked = check::check(ground, subject, live, results).await;
-                    match (checked.violation, enforce) {
-                        (false, _) => say("none", "as specified"),
-                        (true, _) if !checked.message.is_empty() => say("blocked", &checked.message),
-                        (true, true) => say("update", "not as specified"),
-                        (true, false) => say("none", "not as specified; the policy only informs"),
-                    }
+                    let checked = check::check(ground, subject, live, &mut Results::default()).await;
+                    let (action, why) = intent(subject, enforce, checked);
+                    let held = if action == "recreate" { finalizers(live) } else { Vec::new() };
+                    Preview { finalizers: held, ..say(action, &why) }
                 }
-            });
+            };
+            previews.push(one);
         }
     }
     (previews, doubts)
 }
+
+/// What would be done with an object that is there, from what the API server said to a dry run.
+fn intent(subject: Subject<'_>, enforce: bool, checked: Checked) -> (&'static str, String) {
+    let always = subject.ready.template.recreate_option == "Always";
+    let said = |action, why: &str| (action, why.to_owned());
+    match checked {
+        Checked { violation: false, .. } => said("none", "as specified"),
+        Checked { message, .. } if !message.is_empty() => ("blocked", message),
+        _ if !enforce => said("none", "not as specified; the policy only informs"),
+        Checked { immutable: true, .. } if !subject.may_recreate() => ("blocked", check::unchangeable(subject)),
+        Checked { immutable: true, .. } => said("recreate", "not as specified, and cannot be updated"),
+        _ if always => said("recreate", "not as specified; recreateOption is Always"),
+        _ => said("update", "not as specified"),
+    }
+}
+
+#[cfg(test)]
+#[path = "preview_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! The object templates of a policy, ready to be evaluated: raw text parsed, encrypted values opened, what cannot be
 //! resolved here told.
 use crate::api::{ConfigurationPolicy, ObjectTemplate};
+use crate::cluster::wire::Trouble;
 use crate::encryption;
 use crate::message::Verdict;
 use crate::names::{self, reason};
@@ -11,10 +12,28 @@ use serde_json::Value;
 pub struct Ready {
     /// The template.
     pub template: ObjectTemplate,
-    /// It was decrypted: its differences are not shown.
+    /// It was decrypted: its differences are not shown, nor texts that may quote it.
     pub sensitive: bool,
     /// It cannot be resolved here, and why.
     pub unresolved: Option<String>,
+}
+/// Said instead of a text that may quote decrypted values.
+const HIDDEN: &str =
+    "not shown, it may quote decrypted values; set spec[\"object-templates\"][].recordDiff to \"InStatus\" to see it";
+impl Ready {
+    /// A text about an object of this template, as far as people may see it.
+    pub fn shown(&self, text: String) -> String {
+        // Whoever wants differences in the status has accepted that they may hold secrets.
+        if self.sensitive && self.template.record_diff != "InStatus" { HIDDEN.to_owned() } else { text }
+    }
+    /// What the API server says about such an object, as far as people may see it: it quotes what it refuses.
+    pub fn told(&self, trouble: &Trouble) -> String {
+        let Trouble { code, reason, message, .. } = trouble;
+        // Our own words, or a right that is missing: found out before anybody looks at values.
+        let harmless = *code == 0 || (*code == 403 && message.contains(" is forbidden: User \""));
+        let shown = self.shown(message.clone());
+        if harmless || shown == *message { message.clone() } else { format!("{code} {reason}: {shown}") }
+    }
 }
 
 /// The policy as a whole cannot be evaluated.
@@ -53,28 +72,27 @@ fn contains(value: &Value, what: &str) -> bool {
 /// All templates. The error concerns the whole policy.
 pub fn ready(policy: &ConfigurationPolicy, keys: Option<&encryption::Keys>) -> Result<Vec<Ready>, Verdict> {
     let plain = disabled(policy);
-    let listed: Vec<ObjectTemplate> = match policy.spec.object_templates_raw.as_deref() {
-        None => policy.spec.templates().to_vec(),
-        Some(raw) => {
-            if !plain && raw.contains("{{") {
-                return Err(refused(reason::TEMPLATE, GO_TEMPLATES));
-            }
-            parse_raw(raw, if plain { None } else { keys })?
-        }
+    let Some(raw) = policy.spec.object_templates_raw.as_deref() else {
+        return Ok(policy.spec.templates().iter().map(|template| resolve(template.clone(), plain, keys)).collect());
     };
-    listed.into_iter().map(|template| Ok(resolve(template, plain, keys))).collect()
-}
-
-fn parse_raw(raw: &str, keys: Option<&encryption::Keys>) -> Result<Vec<ObjectTemplate>, Verdict> {
+    if !plain && raw.contains("{{") {
+        return Err(refused(reason::TEMPLATE, GO_TEMPLATES));
+    }
     let wrong = |why: String| refused(reason::TEMPLATE, format!("Error parsing object-templates-raw YAML: {why}"));
     let mut value: Value = serde_saphyr::from_str(raw).map_err(|e| wrong(e.to_string()))?;
-    if let Some(keys) = keys {
-        keys.decrypt(&mut value).map_err(wrong)?;
-    }
     if value.is_null() {
         return Ok(Vec::new());
     }
-    serde_json::from_value(value).map_err(|e| wrong(e.to_string()))
+    // Before anything is opened: this error may quote values.
+    let listed: Vec<ObjectTemplate> = serde_json::from_value(value.clone()).map_err(|e| wrong(e.to_string()))?;
+    let Some(keys) = keys.filter(|_| !plain && raw.contains(encryption::PREFIX)) else {
+        return Ok(listed.into_iter().map(|template| resolve(template, plain, keys)).collect());
+    };
+    keys.decrypt(&mut value).map_err(wrong)?;
+    let opened: Vec<ObjectTemplate> = serde_json::from_value(value)
+        .map_err(|_| wrong("once decrypted, it is not a list of object templates".to_owned()))?;
+    // One text: where in it the secrets were is not told apart.
+    Ok(opened.into_iter().map(|template| checked(template, true)).collect())
 }
 
 fn resolve(mut template: ObjectTemplate, plain: bool, keys: Option<&encryption::Keys>) -> Ready {
@@ -90,9 +108,12 @@ fn resolve(mut template: ObjectTemplate, plain: bool, keys: Option<&encryption::
             None => unresolved = Some("the encryption key is not known".into()),
         }
     }
-    if contains(&template.object_definition, "{{") {
-        unresolved = Some(GO_TEMPLATES.into());
-    }
+    let checked = checked(template, sensitive);
+    Ready { unresolved: checked.unresolved.or(unresolved), ..checked }
+}
+/// Nothing is left to open.
+fn checked(template: ObjectTemplate, sensitive: bool) -> Ready {
+    let unresolved = contains(&template.object_definition, "{{").then(|| GO_TEMPLATES.to_owned());
     Ready { template, sensitive, unresolved }
 }
 
@@ -100,6 +121,8 @@ fn resolve(mut template: ObjectTemplate, plain: bool, keys: Option<&encryption::
 mod tests {
     use super::*;
     use crate::api::PolicySpec;
+    use crate::encryption::Keys;
+    use crate::encryption::tests::{seal, secret, vector};
     use serde_json::json;
 
     fn policy(spec: Value) -> ConfigurationPolicy {
@@ -119,6 +142,45 @@ mod tests {
         let wrong = ready(&policy(json!({"object-templates-raw": "a: [b"})), None).unwrap_err();
         assert!(wrong.message.starts_with("Error parsing object-templates-raw YAML: "), "{wrong:?}");
         assert!(ready(&policy(json!({"object-templates-raw": "{{ range }}"})), None).is_err());
+    }
+    #[test]
+    fn decrypted_raw_text_is_as_secret_as_a_decrypted_definition() {
+        let seal = |text: &str| seal(&[1; 32], text);
+        let keys = Keys::read(&secret(&[1; 32], None), &vector()).unwrap();
+        let read = |raw: String| ready(&policy(json!({ "object-templates-raw": raw })), Some(&keys));
+        let one = |kind: &str, a: String| {
+            format!("- {{complianceType: musthave, objectDefinition: {{apiVersion: v1, kind: {kind}, a: '{a}'}}}}\n")
+        };
+        let found = read(one("Pod", seal("raleigh")) + &one("Role", "plain".into())).unwrap();
+        assert_eq!(found[0].template.object_definition["a"], "raleigh");
+        assert!(found.iter().all(|ready| ready.sensitive && ready.unresolved.is_none()), "{found:?}");
+        assert!(!read(one("Pod", "plain".into())).unwrap()[0].sensitive);
+        // What is encrypted inside of what is encrypted stays as it is.
+        let twice = read(one("Pod", seal(&format!("{}cary", encryption::PREFIX)))).unwrap();
+        assert_eq!((twice[0].sensitive, &twice[0].unresolved), (true, &None));
+        for raw in [seal("raleigh"), format!("- {}", seal("raleigh")), format!("{{a: '{}'}}", seal("raleigh"))] {
+            let wrong = read(raw).unwrap_err();
+            assert!(!wrong.message.contains("raleigh"), "{wrong:?}");
+        }
+    }
+    #[test]
+    fn what_the_api_server_says_of_decrypted_values_is_not_repeated() {
+        let trouble = Trouble {
+            code: 422,
+            reason: "Invalid".into(),
+            message: "spec.a: Invalid value: \"raleigh\"".into(),
+            ..Trouble::default()
+        };
+        let mut ready = checked(ObjectTemplate::default(), true);
+        assert!(ready.told(&trouble).starts_with("422 Invalid: not shown"), "{}", ready.told(&trouble));
+        assert_eq!(ready.told(&Trouble::silent("no reply in time")), "no reply in time");
+        let right = "pods is forbidden: User \"u\" cannot create resource \"pods\"";
+        let denied = |message: &str| Trouble { code: 403, message: message.into(), ..trouble.clone() };
+        assert_eq!(ready.told(&denied(right)), right, "a missing right is named");
+        assert!(!ready.told(&denied("admission webhook \"w\" denied the request: raleigh")).contains("raleigh"));
+        ready.template.record_diff = "InStatus".into();
+        assert!(ready.told(&trouble).contains("raleigh"), "as asked for");
+        assert!(checked(ObjectTemplate::default(), false).told(&trouble).contains("raleigh"));
     }
     #[test]
     fn go_templates_are_told_and_can_be_switched_off() {

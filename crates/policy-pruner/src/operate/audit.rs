@@ -5,11 +5,11 @@
 use super::{Tools, show};
 use crate::api::ObjectRef;
 use crate::args::InspectArgs;
-use crate::cluster::wire::Trouble;
 use crate::dialect::Dialect;
 use crate::names::LEDGER_LABEL;
 use crate::prune::ledger::{Entry, Ledger};
 use crate::prune::ledgers;
+use crate::prune::look::look;
 use crate::report;
 use crate::text::selector::{Expression, Selector};
 use common::process::cli::ORPHANS_FOUND;
@@ -67,8 +67,9 @@ pub async fn audit(args: &InspectArgs) -> Result<ExitCode, Failure> {
             continue;
         }
         for entry in ledger.entries.iter().filter(|entry| entry.created) {
-            let told = match look(&tools, &entry.object).await {
-                Ok(live) => judge(&ledger, entry, live.as_ref()).map(|(verdict, why)| (verdict, why.to_owned())),
+            let told = match look(&tools.kinds, &tools.objects, &entry.object).await {
+                Ok(found) => judge(&ledger, entry, found.as_ref().map(|(_, live)| live))
+                    .map(|(verdict, why)| (verdict, why.to_owned())),
                 Err(trouble) => Some(("Unknown", format!("it cannot be looked at: {trouble}"))),
             };
             findings.extend(told.map(|(verdict, why)| Finding {
@@ -85,10 +86,6 @@ pub async fn audit(args: &InspectArgs) -> Result<ExitCode, Failure> {
     // What could not be looked at may be an orphan, too.
     let orphans = findings.iter().any(|f| f.verdict != "Replaced");
     Ok(if orphans { ExitCode::from(ORPHANS_FOUND) } else { ExitCode::SUCCESS })
-}
-async fn look(tools: &Tools, object: &ObjectRef) -> Result<Option<Value>, Trouble> {
-    let Some(mapping) = tools.kinds.find(&object.api_version, &object.kind).await? else { return Ok(None) };
-    tools.objects.get(&mapping, &object.metadata.namespace, &object.metadata.name).await
 }
 fn unreadable(namespace: &str, name: &str) -> Finding {
     Finding {

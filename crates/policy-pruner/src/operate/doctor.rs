@@ -3,12 +3,14 @@ use super::{Tools, show};
 use crate::args::InspectArgs;
 use crate::cluster::wire::{Call, Verb};
 use crate::grants::GRANTS;
+use crate::surroundings::Fresh;
 use common::process::cli::FAILED;
 use common::process::run::Failure;
 use common::runtime::object::Version;
 use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Clone, Debug, Serialize)]
 struct Check {
@@ -44,7 +46,8 @@ pub async fn doctor(args: &InspectArgs) -> Result<ExitCode, Failure> {
         let note = if good { "granted" } else { "missing: see deploy/policy-pruner" };
         checks.push(Check { good, what: format!("{} {group}/{}", grant.verb, grant.resource), note: note.into() });
     }
-    let (good, note) = match tools.surroundings.leaving(Version::default()).await {
+    let fresh = Fresh { since: Version::default(), now: tools.clock.boot(), age: Duration::ZERO };
+    let (good, note) = match tools.surroundings.leaving(fresh).await {
         Ok(false) => (true, "the CRD is installed".to_owned()),
         Ok(true) => (false, "the CRD is not there, or on its way out".to_owned()),
         Err(trouble) => (false, trouble.to_string()),

@@ -8,10 +8,10 @@ use crate::cluster::spaces::Asked;
 use crate::evaluate::act;
 use crate::evaluate::preview::{self, Preview};
 use crate::evaluate::templates;
-use crate::evaluate::{Ground, Results};
-use crate::prune::decide::{candidates, required};
+use crate::evaluate::{Ground, keyring};
+use crate::prune::decide::candidates;
 use crate::prune::ledgers::Ledgers;
-use crate::prune::others::Requirer;
+use crate::prune::others::{Others, Requirer};
 use crate::prune::sweep::{Broom, Fate, sweep};
 use crate::report;
 use common::process::cli::PLAN_NOT_EMPTY;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// One object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// create, update, recreate, delete, keep, wait, blocked, none.
     pub action: String,
@@ -58,7 +58,15 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
     let mut still: Vec<ObjectRef> = Vec::new();
     let mut doubts = Vec::new();
     if !args.delete {
-        let (previews, doubt) = wishes(&tools, &key, &policy).await?;
+        let (previews, doubt) = match wishes(&tools, &key, &policy).await {
+            Ok(wishes) => wishes,
+            Err(why) => {
+                let object = format!("{} {key}", crate::names::KIND);
+                let step = Step { action: "blocked".into(), object, why: why.clone(), ..Step::default() };
+                steps.push(step);
+                (Vec::new(), vec![why])
+            }
+        };
         doubts = doubt;
         still.extend(previews.iter().map(|p| p.object.clone()));
         for preview in previews {
@@ -68,14 +76,15 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
     let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
     let victims = candidates(&policy.spec, related, ledger.as_ref(), &still);
     let prunes = policy.spec.enforces() && policy.spec.prune() != Prune::None;
-    let requiring = |object: &ObjectRef| requirers(&policies, object, &key);
+    let neighbours = Others::of(&policies);
     let broom = Broom {
         objects: &tools.objects,
         kinds: &tools.kinds,
         prune: policy.spec.prune(),
         ledger: ledger.as_ref(),
         like_upstream: args.prune_like_upstream,
-        requiring: &requiring,
+        others: &neighbours,
+        policy: &key,
         sight: None,
         dry_run: true,
     };
@@ -89,7 +98,7 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
                 let why = if policy.spec.prune() == Prune::All { "DeleteAll" } else { "created by this policy" };
                 ("delete", why.to_owned(), waits(&held))
             }
-            Fate::Stays(why) => ("keep", why, vec![]),
+            Fate::Stays(why) => ("keep", why.to_string(), vec![]),
             Fate::Required(who, _) => ("keep", format!("required by {}", names(&who).join(", ")), vec![]),
             Fate::Ending { finalizers, since } => ("wait", format!("being deleted since {since}"), waits(&finalizers)),
             Fate::Failed(why) => ("blocked", why.clone(), vec![why]),
@@ -127,16 +136,12 @@ async fn load(tools: &Tools, args: &PlanArgs) -> Result<ConfigurationPolicy, Fai
     Ok(serde_json::from_value(found.ok_or_else(|| format!("there is no policy {named}"))?)?)
 }
 
-async fn wishes(
-    tools: &Tools,
-    key: &Key,
-    policy: &ConfigurationPolicy,
-) -> Result<(Vec<Preview>, Vec<String>), Failure> {
-    let ready = match templates::ready(policy, None) {
-        Ok(ready) => ready,
-        Err(verdict) => return Ok((Vec::new(), vec![verdict.message])),
-    };
+/// What is to be done, object by object, and doubts; or why the policy as a whole cannot be evaluated.
+async fn wishes(tools: &Tools, key: &Key, policy: &ConfigurationPolicy) -> Result<(Vec<Preview>, Vec<String>), String> {
     let sight = Direct(tools.objects.clone());
+    let sealed = !templates::disabled(policy) && templates::is_encrypted(policy);
+    let keys = if sealed { Some(keyring::keys(policy, key, &sight).await.map_err(|(why, _)| why)?) } else { None };
+    let ready = templates::ready(policy, keys.as_ref()).map_err(|verdict| verdict.message)?;
     let spaces = Asked(tools.objects.clone());
     let ground = Ground {
         objects: &tools.objects,
@@ -150,7 +155,7 @@ async fn wishes(
         key,
     };
     let looked = act::read(ground, ready).await;
-    Ok(preview::preview(ground, &looked, &mut Results::default()).await)
+    Ok(preview::preview(ground, &looked).await)
 }
 
 async fn step_of(
@@ -175,17 +180,6 @@ async fn step_of(
     Ok(Step { action: action.into(), object: object.describe(), why, blockers, others })
 }
 
-fn requirers(policies: &[ConfigurationPolicy], object: &ObjectRef, except: &Key) -> Vec<Requirer> {
-    let live = policies.iter().filter(|p| p.metadata.deletion_timestamp.is_none());
-    live.filter_map(|policy| {
-        let meta = &policy.metadata;
-        let key = Key::new(meta.namespace.as_deref()?, meta.name.as_deref()?);
-        let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
-        let wants = key != *except && required(&policy.spec, related).iter().any(|o| o.same(object));
-        wants.then(|| Requirer { key, uid: meta.uid.clone().unwrap_or_default(), prune: policy.spec.prune() })
-    })
-    .collect()
-}
 /// What stands between being deleted and being gone.
 fn waits(finalizers: &[String]) -> Vec<String> {
     finalizers.iter().map(|finalizer| format!("finalizer {finalizer}")).collect()

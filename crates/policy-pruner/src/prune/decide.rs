@@ -128,6 +128,11 @@ pub fn decide(
     }
 }
 
+/// Is the live object the one that this policy created? What `DeleteAll` takes along need not be.
+pub fn is_own(candidate: &Candidate, ledger: Option<&Ledger>, live: Option<&Value>) -> bool {
+    matches!(decide(Prune::IfCreated, candidate, ledger, live, false), Verdict::Delete(_))
+}
+
 /// Did this policy create the live object, as far as the ledger can tell? `None`: only an uncached read can.
 pub fn created(ledger: &Ledger, object: &ObjectRef, live_uid: &str, live: Option<&Value>) -> Option<bool> {
     let Some(entry) = ledger.find(object).filter(|entry| entry.created) else { return Some(false) };

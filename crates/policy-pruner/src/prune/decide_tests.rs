@@ -62,6 +62,14 @@ fn a_new_uid_is_ours_only_if_ledger_and_mark_agree() {
     assert_eq!(judge(&ledger, &live("9")), Verdict::Keep(Kept::Replaced), "the ledger alone does not do");
 }
 #[test]
+fn what_delete_all_takes_is_not_for_that_our_own() {
+    let replaced = candidate(true, &["0"], true);
+    assert_eq!(decide(Prune::All, &replaced, None, Some(&live("1")), false), Verdict::Delete("1".into()));
+    assert!(!is_own(&replaced, None, Some(&live("1"))));
+    assert!(is_own(&candidate(true, &["1"], true), None, Some(&live("1"))));
+    assert!(!is_own(&candidate(false, &["1"], true), None, Some(&live("1"))));
+}
+#[test]
 fn candidates_come_from_status_and_ledger_without_what_is_still_wanted() {
     let mut ledger = Ledger::new("p", "u", [7; 16]);
     ledger.put(&object("b"), true, "2");

@@ -38,6 +38,9 @@ pub struct Ledger {
     /// The objects.
     #[serde(default)]
     pub entries: Vec<Entry>,
+    /// The version of the ConfigMap that this was read from; none if it was not written yet.
+    #[serde(skip)]
+    pub stored: Option<String>,
 }
 /// The format of today.
 pub const FORMAT: u32 = 1;
@@ -45,7 +48,8 @@ pub const FORMAT: u32 = 1;
 impl Ledger {
     /// An empty one.
     pub fn new(policy: &str, uid: &str, id: [u8; 16]) -> Self {
-        Ledger { version: FORMAT, policy: policy.into(), uid: uid.into(), id: hex::encode(id), entries: Vec::new() }
+        let (policy, uid, id) = (policy.into(), uid.into(), hex::encode(id));
+        Ledger { version: FORMAT, policy, uid, id, entries: Vec::new(), stored: None }
     }
     /// Field manager of creates.
     pub fn manager(&self) -> String {
@@ -68,11 +72,28 @@ impl Ledger {
             None => self.entries.push(Entry { object: object.clone(), created, uid: uid.to_owned() }),
         }
     }
+    /// What is written down about an object becomes what it was.
+    pub fn restore(&mut self, object: &ObjectRef, before: Option<&Entry>) {
+        self.remove(object);
+        self.entries.extend(before.cloned());
+    }
+    /// The same, whatever versions they were read from.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let Ledger { version, policy, uid, id, entries, stored: _ } = self;
+        (version, policy, uid, id, entries) == (&other.version, &other.policy, &other.uid, &other.id, &other.entries)
+    }
     /// Takes an object out.
     pub fn remove(&mut self, object: &ObjectRef) -> bool {
         let before = self.entries.len();
         self.entries.retain(|entry| !entry.object.same(object));
         self.entries.len() != before
+    }
+    /// It turned out that somebody else made an object. `named`: that the policy names it is still worth knowing.
+    pub fn disprove(&mut self, object: &ObjectRef, named: bool) {
+        self.remove(object);
+        if named {
+            self.put(object, false, "");
+        }
     }
     /// Does the live object carry this ledger's mark? Only an uncached read shows all of it.
     pub fn marks(&self, entry: &Entry, live: &Value) -> bool {
@@ -93,9 +114,11 @@ impl Ledger {
     /// From a ConfigMap.
     pub fn read(config_map: &Value) -> Option<Self> {
         let text = config_map["data"][LEDGER_DATA].as_str()?;
-        serde_json::from_str(text).ok().filter(|ledger: &Ledger| ledger.version == FORMAT && !ledger.id.is_empty())
+        let ledger: Ledger = serde_json::from_str(text).ok()?;
+        let stored = config_map["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        (ledger.version == FORMAT && !ledger.id.is_empty()).then_some(Ledger { stored, ..ledger })
     }
-    /// The whole ConfigMap.
+    /// The whole ConfigMap: of this version, or to be made.
     pub fn config_map(&self, namespace: &str, version: Option<&str>) -> Result<Value, String> {
         let mut metadata = json!({
             "name": ledger_name(&self.policy), "namespace": namespace,
@@ -123,7 +146,8 @@ mod tests {
         ledger.put(&object("a"), true, "");
         ledger.put(&object("b"), false, "2");
         let map = ledger.config_map("n", Some("5")).unwrap();
-        assert_eq!(Ledger::read(&map), Some(ledger.clone()));
+        let read = Ledger::read(&map).unwrap();
+        assert!(read.says_the_same(&ledger) && read.stored.as_deref() == Some("5"));
         assert_eq!(map["metadata"]["finalizers"][0], LEDGER_FINALIZER);
         assert!(ledger.manager().len() <= 128);
     }

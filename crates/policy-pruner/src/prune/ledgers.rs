@@ -2,12 +2,13 @@
 use super::ledger::Ledger;
 use crate::cluster::kinds::Mapping;
 use crate::cluster::objects::{Deleted, Objects};
+use crate::cluster::spaces;
 use crate::cluster::wire::Trouble;
 use crate::names::{LEDGER_FINALIZER, MANAGER, ledger_name};
 use common::random::Random;
 use common::runtime::object::Key;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// ConfigMaps.
@@ -15,12 +16,16 @@ pub fn mapping() -> Mapping {
     Mapping::known("", "v1", "ConfigMap", "configmaps", true)
 }
 
+/// Reason of the trouble with a ledger that is there and cannot be read.
+const UNREADABLE: &str = "UnreadableLedger";
+
 /// A ledger as last seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
     /// What it says.
     pub ledger: Ledger,
     version: String,
+    uid: String,
     finalizers: Vec<String>,
     deleting: bool,
 }
@@ -31,6 +36,7 @@ impl Held {
         Some(Held {
             ledger: Ledger::read(object)?,
             version: metadata["resourceVersion"].as_str()?.to_owned(),
+            uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
             finalizers: finalizers.filter_map(|f| f.as_str().map(str::to_owned)).collect(),
             deleting: metadata["deletionTimestamp"].is_string(),
         })
@@ -43,6 +49,8 @@ impl Held {
 #[derive(Default)]
 struct State {
     held: HashMap<Key, Held>,
+    /// ConfigMaps in the place of ledgers that cannot be read: which policies they belong to only their names tell.
+    odd: HashSet<Key>,
     /// Everything there is was listed: what is not held is not there.
     complete: bool,
 }
@@ -68,7 +76,14 @@ impl Ledgers {
     /// A ledger was seen. Returns the policy it belongs to, and whether somebody wants the ledger gone.
     pub fn saw(&self, object: &Value) -> Option<(Key, bool)> {
         let namespace = object["metadata"]["namespace"].as_str()?;
-        let held = Held::read(object)?;
+        let held = Held::read(object);
+        let place = Key::new(namespace, object["metadata"]["name"].as_str().unwrap_or_default());
+        if held.is_none() {
+            self.state().odd.insert(place);
+            return None;
+        }
+        self.state().odd.remove(&place);
+        let held = held?;
         let key = Key::new(namespace, &held.ledger.policy);
         let deleting = held.deleting;
         let mut state = self.state();
@@ -81,6 +96,8 @@ impl Ledgers {
     /// A ledger is gone.
     pub fn lost(&self, object: &Value) {
         let Some(namespace) = object["metadata"]["namespace"].as_str() else { return };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        self.state().odd.remove(&Key::new(namespace, name));
         let Some(held) = Held::read(object) else { return };
         let key = Key::new(namespace, &held.ledger.policy);
         let mut state = self.state();
@@ -92,10 +109,11 @@ impl Ledgers {
     pub async fn get(&self, policy: &Key) -> Result<Option<Ledger>, Trouble> {
         {
             let state = self.state();
-            if let Some(held) = state.held.get(policy) {
+            let odd = state.odd.contains(&Key::new(&policy.namespace, &ledger_name(&policy.name)));
+            if let Some(held) = state.held.get(policy).filter(|_| !odd) {
                 return Ok(Some(held.ledger.clone()));
             }
-            if state.complete {
+            if state.complete && !odd {
                 return Ok(None);
             }
         }
@@ -109,11 +127,12 @@ impl Ledgers {
             return Ok(None);
         };
         let Some(held) = Held::read(&object) else {
-            return Err(Trouble::silent(format!(
-                "the ConfigMap {} in namespace {} is no ledger: move it out of the way",
+            let message = format!(
+                "the ConfigMap {} in namespace {} is no ledger that this version can read: mend it, or move it out of the way, finalizer and all",
                 ledger_name(&policy.name),
                 policy.namespace
-            )));
+            );
+            return Err(Trouble { reason: UNREADABLE.to_owned(), message, ..Trouble::default() });
         };
         let ledger = held.ledger.clone();
         self.state().held.insert(policy.clone(), held);
@@ -123,20 +142,36 @@ impl Ledgers {
     pub fn begin(&self, policy: &Key, uid: &str) -> Ledger {
         Ledger::new(&policy.name, uid, self.random.bits128())
     }
-    /// Writes a ledger. A conflict forgets what was in mind: decide anew.
-    pub async fn save(&self, policy: &Key, ledger: &Ledger) -> Result<(), Trouble> {
+    /// Writes a ledger over the version that it was read from. A conflict forgets what was in mind: decide anew.
+    pub async fn save(&self, policy: &Key, ledger: &mut Ledger) -> Result<(), Trouble> {
+        self.write(policy, ledger, false).await
+    }
+    /// As [`Ledgers::save`], for a policy that is being deleted: a ledger that is to go as well lasts as long as it is needed.
+    pub async fn save_to_the_end(&self, policy: &Key, ledger: &mut Ledger) -> Result<(), Trouble> {
+        self.write(policy, ledger, true).await
+    }
+    async fn write(&self, policy: &Key, ledger: &mut Ledger, policy_ends: bool) -> Result<(), Trouble> {
         let known = self.state().held.get(policy).cloned();
-        if known.as_ref().is_some_and(|held| held.ledger == *ledger && !held.deleting) {
+        if known.as_ref().is_some_and(|held| held.ledger.says_the_same(ledger) && !held.deleting) {
             return Ok(());
         }
+        // Another pass of this process may have written something in: what is to be written does not know of it.
+        if known.as_ref().is_some_and(|held| ledger.stored.as_ref() != Some(&held.version)) {
+            let message = "the ledger was written meanwhile: decided anew".to_owned();
+            return Err(Trouble { code: 409, reason: "Conflict".to_owned(), message, ..Trouble::default() });
+        }
         let known = match known {
-            // Somebody wants it gone while its policy lives: let it go, and write it anew.
-            Some(held) if held.deleting => {
+            // Somebody wants it gone while its policy lives: let it go, and write it anew. Where nothing can be made any more it
+            // would be gone for good.
+            Some(held) if held.deleting && !policy_ends && !self.namespace_ends(policy).await? => {
                 self.release(policy).await?;
                 None
             }
             other => other,
         };
+        if known.as_ref().is_some_and(|held| held.ledger.says_the_same(ledger)) {
+            return Ok(());
+        }
         let config_map = ledger
             .config_map(&policy.namespace, known.as_ref().map(|held| held.version.as_str()))
             .map_err(Trouble::silent)?;
@@ -150,6 +185,7 @@ impl Ledgers {
         match written {
             Ok(object) => {
                 if let Some(held) = Held::read(&object) {
+                    ledger.stored = Some(held.version.clone());
                     self.state().held.insert(policy.clone(), held);
                 }
                 Ok(())
@@ -162,6 +198,19 @@ impl Ledgers {
                 }
                 Err(trouble)
             }
+        }
+    }
+    async fn namespace_ends(&self, policy: &Key) -> Result<bool, Trouble> {
+        let namespace = self.objects.get(&spaces::mapping(), "", &policy.namespace).await?;
+        Ok(namespace.is_none_or(|namespace| namespace["metadata"]["deletionTimestamp"].is_string()))
+    }
+    /// Takes our finalizer off whatever there is; one that cannot be read is left as it is.
+    pub async fn let_go(&self, policy: &Key) -> Result<(), Trouble> {
+        match self.get(policy).await {
+            Ok(Some(_)) => self.release(policy).await,
+            Ok(None) => Ok(()),
+            Err(trouble) if trouble.reason == UNREADABLE => Ok(()),
+            Err(trouble) => Err(trouble),
         }
     }
     /// Takes our finalizer off; the ledger stays, unless somebody wanted it gone.
@@ -192,20 +241,26 @@ impl Ledgers {
     }
     /// The ledger is of no more use: away with it.
     pub async fn close(&self, policy: &Key) -> Result<(), Trouble> {
-        if self.get(policy).await?.is_none() {
-            return Ok(());
+        match self.get(policy).await {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(()),
+            // Nothing is pruned by it any more; `audit` names it.
+            Err(trouble) if trouble.reason == UNREADABLE => return Ok(()),
+            Err(trouble) => return Err(trouble),
         }
+        // This very one: another policy of the name may have begun its own.
+        let uid = self.state().held.get(policy).map(|held| held.uid.clone());
         self.release(policy).await?;
         let name = ledger_name(&policy.name);
-        match self.objects.delete(&mapping(), (&policy.namespace, &name), None).await? {
+        match self.objects.delete(&mapping(), (&policy.namespace, &name), uid.as_deref()).await? {
             Deleted::Gone | Deleted::Ending(_) => {
                 self.state().held.remove(policy);
                 Ok(())
             }
         }
     }
-    /// Every ledger known.
-    pub fn all(&self) -> Vec<(Key, Ledger)> {
-        self.state().held.iter().map(|(key, held)| (key.clone(), held.ledger.clone())).collect()
-    }
 }
+
+#[cfg(test)]
+#[path = "ledgers_tests.rs"]
+mod tests;

@@ -1,12 +1,15 @@
 //! Carries pruning out: every delete has the uid as its condition, and either follows an uncached read or also has the judged version
 //! as its condition; and there is a reason for what is left.
-use super::decide::{Candidate, Verdict, decide, rank};
+use super::container::Container;
+use super::decide::{Candidate, Kept, Verdict, decide, is_own, rank};
 use super::ledger::Ledger;
-use super::others::Requirer;
+use super::look::look;
+use super::others::{Neighbours, Requirer};
 use crate::api::{ObjectRef, Prune};
 use crate::cluster::kinds::{Kinds, Mapping};
 use crate::cluster::objects::{Deleted, Objects};
 use crate::cluster::sight::Sight;
+use common::runtime::object::Key;
 use futures::future::join_all;
 use serde_json::Value;
 
@@ -26,8 +29,10 @@ pub struct Broom<'a> {
     pub ledger: Option<&'a Ledger>,
     /// As the peer does it.
     pub like_upstream: bool,
-    /// Who else requires an object.
-    pub requiring: &'a (dyn Fn(&ObjectRef) -> Vec<Requirer> + Sync),
+    /// What other policies need.
+    pub others: &'a dyn Neighbours,
+    /// The policy that is swept for.
+    pub policy: &'a Key,
     /// Watches, if there are any: they spare reads.
     pub sight: Option<&'a dyn Sight>,
     /// Only say what would be done.
@@ -42,7 +47,7 @@ pub enum Fate {
     /// It would be deleted (only where nothing is done), and would then wait for these finalizers.
     WouldGo(Vec<String>),
     /// It stays, and why.
-    Stays(String),
+    Stays(Why),
     /// It stays because others require it. With the uid if this policy created it.
     Required(Vec<Requirer>, Option<String>),
     /// It is on its way out: finalizers, and since when.
@@ -55,7 +60,28 @@ pub enum Fate {
     /// It could not be deleted, and why.
     Failed(String),
 }
+/// Why an object stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// For its own sake.
+    Kept(Kept),
+    /// For the sake of what would go with it.
+    Holds(String),
+}
+impl std::fmt::Display for Why {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Why::Kept(kept) => kept.why(),
+            Why::Holds(what) => what,
+        })
+    }
+}
 impl Fate {
+    /// Is it somebody else's, so that nothing else may take it along? What was there before, and what was only matched, goes with
+    /// its namespace as everything does that no policy names: a namespace is never empty.
+    pub fn is_for_others(&self) -> bool {
+        matches!(self, Fate::Required(..) | Fate::Stays(Why::Kept(Kept::Replaced)))
+    }
     /// Is there anything left to wait for?
     pub fn is_over(&self) -> bool {
         matches!(self, Fate::Gone | Fate::Stays(_) | Fate::Required(..))
@@ -74,10 +100,12 @@ pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate
             continue;
         }
         let mut done: Vec<(Candidate, Fate)> = Vec::with_capacity(now.len());
+        let spared = fates.iter().filter(|(_, fate)| fate.is_for_others());
+        let kept: Vec<ObjectRef> = spared.map(|(candidate, _)| candidate.object.clone()).collect();
         for few in now.chunks(AT_ONCE) {
             let mut calls = Vec::with_capacity(few.len());
             for candidate in few {
-                calls.push(one(broom, candidate));
+                calls.push(one(broom, candidate, &kept));
             }
             let ended = join_all(calls).await;
             done.extend(few.iter().map(|candidate| (*candidate).clone()).zip(ended));
@@ -88,30 +116,30 @@ pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate
     fates
 }
 
-async fn one(broom: Broom<'_>, candidate: &Candidate) -> Fate {
+async fn one(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef]) -> Fate {
     let object = &candidate.object;
     let (namespace, name) = (object.metadata.namespace.as_str(), object.metadata.name.as_str());
-    let mapping = match broom.kinds.find(&object.api_version, &object.kind).await {
+    let mapping = match broom.kinds.find_served(&object.api_version, &object.kind).await {
         Ok(Some(mapping)) => mapping,
         // The kind is gone, and with it every object of it.
         Ok(None) => return Fate::Gone,
         Err(trouble) => return Fate::Failed(format!("its kind cannot be looked up: {trouble}")),
     };
-    if let Some(fate) = from_watch(broom, candidate, &mapping).await {
+    if let Some(fate) = from_watch(broom, candidate, kept, &mapping).await {
         return fate;
     }
-    let live = match broom.objects.get(&mapping, namespace, name).await {
-        Ok(live) => live,
+    let (mapping, live) = match look(broom.kinds, broom.objects, object).await {
+        Ok(Some((mapping, live))) => (mapping, Some(live)),
+        Ok(None) => (mapping, None),
         Err(trouble) => return Fate::Failed(trouble.to_string()),
     };
     match decide(broom.prune, candidate, broom.ledger, live.as_ref(), broom.like_upstream) {
         Verdict::Gone => Fate::Gone,
-        Verdict::Keep(kept) => Fate::Stays(kept.why().into()),
+        Verdict::Keep(why) => Fate::Stays(Why::Kept(why)),
         Verdict::Ending => live.as_ref().map_or(Fate::Gone, ending),
         Verdict::Delete(uid) => {
-            let requirers = if broom.like_upstream { Vec::new() } else { (broom.requiring)(object) };
-            if !requirers.is_empty() {
-                return Fate::Required(requirers, candidate.created.then_some(uid));
+            if let Some(fate) = spared(broom, candidate, live.as_ref(), kept) {
+                return fate;
             }
             if broom.dry_run {
                 return Fate::WouldGo(live.as_ref().map(finalizers).unwrap_or_default());
@@ -131,9 +159,38 @@ async fn one(broom: Broom<'_>, candidate: &Candidate) -> Fate {
         }
     }
 }
+/// Why an object that this policy would delete is not, for the sake of others. `kept`: what this sweep has kept so far.
+fn spared(broom: Broom<'_>, candidate: &Candidate, live: Option<&Value>, kept: &[ObjectRef]) -> Option<Fate> {
+    if broom.like_upstream {
+        return None;
+    }
+    match broom.others.requiring(&candidate.object, broom.policy) {
+        Err(doubt) => return Some(Fate::Failed(doubt)),
+        Ok(requirers) if requirers.is_empty() => {}
+        Ok(requirers) => {
+            let own = is_own(candidate, broom.ledger, live).then(|| live.map(uid_of).unwrap_or_default());
+            return Some(Fate::Required(requirers, own));
+        }
+    }
+    let container = Container::of(&candidate.object, live.unwrap_or(&Value::Null))?;
+    if let Some(object) = kept.iter().find(|object| container.holds(object)) {
+        return Some(Fate::Stays(Why::Holds(format!("it holds {}, which is kept", object.describe()))));
+    }
+    match broom.others.inside(&container, broom.policy) {
+        Err(doubt) => Some(Fate::Failed(doubt)),
+        Ok(None) => None,
+        Ok(Some((object, requirer))) => {
+            let held = format!("it holds {}, which {} requires", object.describe(), requirer.key);
+            Some(Fate::Stays(Why::Holds(held)))
+        }
+    }
+}
+fn uid_of(live: &Value) -> String {
+    live["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
 /// What a watch shows is enough for one thing: deleting exactly the version that was judged. The API server compares; if anything
 /// changed since, or the watch is late, nothing happens here and the object itself is read.
-async fn from_watch(broom: Broom<'_>, candidate: &Candidate, mapping: &Mapping) -> Option<Fate> {
+async fn from_watch(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef], mapping: &Mapping) -> Option<Fate> {
     let sight = broom.sight.filter(|_| !broom.dry_run)?;
     let (namespace, name) = (&candidate.object.metadata.namespace, &candidate.object.metadata.name);
     let live = sight.get(mapping, namespace, name).await.ok()??;
@@ -141,7 +198,7 @@ async fn from_watch(broom: Broom<'_>, candidate: &Candidate, mapping: &Mapping) 
     let Verdict::Delete(uid) = decide(broom.prune, candidate, broom.ledger, Some(&live), broom.like_upstream) else {
         return None;
     };
-    if !broom.like_upstream && !(broom.requiring)(&candidate.object).is_empty() {
+    if spared(broom, candidate, Some(&live), kept).is_some() {
         return None;
     }
     match broom.objects.delete_version(mapping, (namespace, name), &uid, version).await {

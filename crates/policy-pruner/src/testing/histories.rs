@@ -9,9 +9,9 @@ use crate::cluster::kinds::Kinds;
 use crate::cluster::objects::Objects;
 use crate::cluster::spaces::Asked;
 use crate::desk::{Desk, Memories, Settings};
-use crate::prune::decide::required;
+use crate::prune::container::Container;
 use crate::prune::ledgers::Ledgers;
-use crate::prune::others::Requirer;
+use crate::prune::others::{Neighbours, Others, Requirer};
 use crate::reconcile;
 use crate::report::{Notices, Reporter};
 use crate::surroundings::Surroundings;
@@ -88,12 +88,6 @@ pub fn desk(server: &SimServer, clock: &Arc<SimClock>, seed: u64, late: usize) -
         random: random.clone(),
         instance: "sim".into(),
     };
-    let policies = server.clone();
-    let requiring = move |object: &ObjectRef, except: &Key| {
-        let shared = policies.lock();
-        let others = POLICIES.iter().filter(|name| key(name) != *except);
-        others.filter_map(|name| requirer(&shared, name, object, late)).collect::<Vec<_>>()
-    };
     Desk {
         kinds: Arc::new(Kinds::new(wire, clock.clone())),
         eyes: Some(Arc::new(LateEyes { server: server.clone(), late })),
@@ -105,19 +99,30 @@ pub fn desk(server: &SimServer, clock: &Arc<SimClock>, seed: u64, late: usize) -
         settings: Settings { backoff: Duration::from_secs(1), ..Settings::default() },
         metrics: None,
         gate: Arc::new(Gate::new("none")),
-        requiring: Box::new(requiring),
+        others: Box::new(Seen { server: server.clone(), late }),
         memories: Memories::default(),
         objects,
     }
 }
-/// Does this policy, as the watch shows it, require the object?
-fn requirer(shared: &Shared, name: &str, object: &ObjectRef, late: usize) -> Option<Requirer> {
-    let policy: ConfigurationPolicy = serde_json::from_value(seen_policy(shared, name, late)?).ok()?;
-    let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
-    let wants = policy.metadata.deletion_timestamp.is_none()
-        && required(&policy.spec, related).iter().any(|wanted| wanted.same(object));
-    let uid = policy.metadata.uid.clone().unwrap_or_default();
-    wants.then(|| Requirer { key: key(name), uid, prune: policy.spec.prune() })
+/// Policies as the watch shows them.
+struct Seen {
+    server: SimServer,
+    late: usize,
+}
+impl Neighbours for Seen {
+    fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String> {
+        self.policies().requiring(object, except)
+    }
+    fn inside(&self, container: &Container, except: &Key) -> Result<Option<(ObjectRef, Requirer)>, String> {
+        self.policies().inside(container, except)
+    }
+}
+impl Seen {
+    fn policies(&self) -> Others {
+        let shown = POLICIES.iter().filter_map(|name| seen_policy(&self.server.lock(), name, self.late));
+        let policies: Vec<ConfigurationPolicy> = shown.filter_map(|p| serde_json::from_value(p).ok()).collect();
+        Others::of(&policies)
+    }
 }
 
 /// Plays passes over all policies until nothing changes any more; a dead process is started again.
@@ -218,11 +223,11 @@ pub async fn play(history: History) -> Judgement {
         // Deleting is the user's; it cannot fail.
         let _ = server.lock().world.delete(&policy_path(name), None);
         rest(history, &server, &clock, &mut life, &mut seed).await;
-        if name == POLICIES[0] && history.between == Between::Inherited {
+        if name == POLICIES[0] && history.between.has_heir() {
             taken = judge::taken_from_heir(&server.lock(), deletes);
         }
     }
-    let found = judge::judge(&server.lock());
+    let found = judge::judge(&server.lock(), history.between);
     Judgement { foreign: found.foreign + taken, ..found }
 }
 

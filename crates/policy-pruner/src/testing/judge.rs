@@ -1,5 +1,5 @@
 //! The judge. He knows who made what; the players do not.
-use super::scene::{ELDER, HEIRLOOM, is_policy, thing_path, uid};
+use super::scene::{Between, ELDER, HEIRLOOM, is_policy, thing_path, uid};
 use super::server::Shared;
 
 /// Deletes of what the heir requires, since so many deletes ago.
@@ -29,12 +29,14 @@ impl Judgement {
     }
 }
 /// Judges how things ended.
-pub fn judge(shared: &Shared) -> Judgement {
+pub fn judge(shared: &Shared, between: Between) -> Judgement {
     let excused = |uid: &String| shared.foreign.contains(uid) || shared.unproven.contains(uid);
     let ours = |path: &str| path.contains("/things/") && !path.ends_with(ELDER);
     let living = shared.world.objects.iter().filter(|(path, _)| ours(path));
     let left = living.filter(|(_, object)| !excused(&uid(object))).count();
     let deleted = shared.world.deleted.iter().filter(|(path, _)| path.contains("/things/"));
+    let meant = |path: &str| between.deletes_all() && path != thing_path(HEIRLOOM);
+    let deleted = deleted.filter(|(path, _)| !meant(path));
     let foreign = deleted.filter(|(path, uid)| path.ends_with(ELDER) || shared.foreign.contains(uid)).count();
     let stuck = shared.world.objects.keys().any(|path| is_policy(path) || path.contains("/configmaps/"));
     Judgement { left, foreign, stuck, writes: shared.writes, requests: shared.requests }

@@ -33,9 +33,11 @@ pub enum Between {
     EditedOut,
     /// A second policy comes that requires one of the children, and outlives the first.
     Inherited,
+    /// The same, but a stranger has put his own in the place of that child, and the first policy deletes all it names.
+    InheritedForeign,
 }
 /// Everything that may happen between.
-pub const BETWEEN: [Between; 7] = [
+pub const BETWEEN: [Between; 8] = [
     Between::Nothing,
     Between::StatusWiped,
     Between::Restored,
@@ -43,7 +45,19 @@ pub const BETWEEN: [Between; 7] = [
     Between::Replaced,
     Between::EditedOut,
     Between::Inherited,
+    Between::InheritedForeign,
 ];
+
+impl Between {
+    /// A second policy requires one of the children.
+    pub fn has_heir(self) -> bool {
+        matches!(self, Between::Inherited | Between::InheritedForeign)
+    }
+    /// May the policy, by its own word, delete what others made, the heirloom aside?
+    pub fn deletes_all(self) -> bool {
+        self == Between::InheritedForeign
+    }
+}
 
 /// A policy's key.
 pub fn key(policy: &str) -> Key {
@@ -108,27 +122,35 @@ pub fn happen(between: Between, shared: &mut Shared) {
             let _ = shared.world.create(&path, first_policy(), "backup");
         }
         Between::RestoredWhole => restore(shared),
-        Between::Replaced => {
-            let path = thing_path("child-3");
-            if shared.world.delete(&path, None).is_ok() {
-                shared.world.deleted.pop();
-            }
-            if let Ok(made) = shared.world.create(&path, thing("child-3"), "a-stranger") {
-                shared.foreign.push(uid(&made));
-            }
-        }
+        Between::Replaced => replace(shared, "child-3"),
         Between::EditedOut => {
             let names: Vec<String> = children().into_iter().take(OBJECTS / 2).collect();
             shared.world.edit(&path, |policy| policy["spec"]["object-templates"] = templates(&names));
         }
-        Between::Inherited => {
-            let heir = policy(POLICIES[1], &[HEIRLOOM.to_owned()]);
-            let _ = shared.world.create(&policy_path(POLICIES[1]), heir, "user");
+        Between::Inherited => inherit(shared),
+        Between::InheritedForeign => {
+            replace(shared, HEIRLOOM);
+            shared.world.edit(&path, |policy| policy["spec"]["pruneObjectBehavior"] = "DeleteAll".into());
+            inherit(shared);
         }
     }
     // Whatever a watch missed of a policy, it hears of this.
     shared.unheard.retain(|path, _| !is_policy(path));
     shared.remember();
+}
+/// A stranger deletes a child and creates his own.
+fn replace(shared: &mut Shared, child: &str) {
+    let path = thing_path(child);
+    if shared.world.delete(&path, None).is_ok() {
+        shared.world.deleted.pop();
+    }
+    if let Ok(made) = shared.world.create(&path, thing(child), "a-stranger") {
+        shared.foreign.push(uid(&made));
+    }
+}
+fn inherit(shared: &mut Shared) {
+    let heir = policy(POLICIES[1], &[HEIRLOOM.to_owned()]);
+    let _ = shared.world.create(&policy_path(POLICIES[1]), heir, "user");
 }
 /// Everything of the namespace comes back as it was, but for uids, versions and status. Managers of fields are kept, as backup tools do.
 fn restore(shared: &mut Shared) {

@@ -139,7 +139,11 @@ impl World {
         let kinds =
             |kind: &str, plural: &str| json!({"name": plural, "kind": kind, "namespaced": true, "verbs": ["watch"]});
         match path {
-            "/api/v1" => return Ok(json!({"resources": [kinds("ConfigMap", "configmaps")]})),
+            "/api/v1" => {
+                let spaces =
+                    json!({"name": "namespaces", "kind": "Namespace", "namespaced": false, "verbs": ["watch"]});
+                return Ok(json!({"resources": [kinds("ConfigMap", "configmaps"), spaces]}));
+            }
             "/apis/test/v1" => return Ok(json!({"resources": [kinds("Thing", "things")]})),
             _ => {}
         }

@@ -1,0 +1,140 @@
+use super::*;
+use crate::cluster::objects::Objects;
+use crate::cluster::wire::{Call, Verb, Wire};
+use crate::encryption::tests::{seal, secret, vector};
+use crate::testing::clock::SimClock;
+use crate::testing::histories;
+use crate::testing::scene::{self, POLICIES, key, policy_path};
+use crate::testing::server::SimServer;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// An API server that refuses some requests.
+struct Refusing(SimServer, fn(&Call) -> Option<Trouble>);
+#[async_trait]
+impl Wire for Refusing {
+    async fn call(&self, call: Call) -> Result<Value, Trouble> {
+        match (self.1)(&call) {
+            Some(trouble) => Err(trouble),
+            None => self.0.call(call).await,
+        }
+    }
+}
+fn invalid(message: &str) -> Trouble {
+    Trouble { code: 422, reason: "Invalid".into(), message: message.into(), ..Trouble::default() }
+}
+
+/// One policy with one template, and a process that serves it.
+struct Stage {
+    server: SimServer,
+    clock: Arc<SimClock>,
+    desk: Desk,
+}
+impl Stage {
+    fn set(refuse: fn(&Call) -> Option<Trouble>, spec: &Value) -> Self {
+        let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
+        {
+            let mut shared = server.lock();
+            scene::begin(&mut shared);
+            let thing = json!({"apiVersion": "test/v1", "kind": "Thing", "metadata": {"name": "x", "namespace": "n"}, "spec": spec});
+            let template = json!({"complianceType": "musthave", "objectDefinition": thing});
+            shared.world.edit(&policy_path(POLICIES[0]), |policy| {
+                policy["spec"] = json!({"remediationAction": "enforce", "object-templates": [template]});
+            });
+        }
+        let mut desk = histories::desk(&server, &clock, 1, 0);
+        desk.objects = Objects(Arc::new(Refusing(server.clone(), refuse)));
+        desk.reporter.objects = desk.objects.clone();
+        Stage { server, clock, desk }
+    }
+    fn touch(&self, change: impl FnOnce(&mut Value)) {
+        self.server.lock().world.touch(&policy_path(POLICIES[0]), change);
+    }
+    fn policy(&self) -> Value {
+        self.server.lock().world.objects[&policy_path(POLICIES[0])].clone()
+    }
+    async fn pass(&self) -> Next {
+        self.server.lock().remember();
+        let policy = serde_json::from_value(self.policy()).unwrap();
+        pass(&self.desk, &key(POLICIES[0]), &policy).await
+    }
+}
+
+#[tokio::test]
+async fn a_refused_object_does_not_tell_what_was_decrypted() {
+    let refuse = |call: &Call| {
+        let refused = call.verb == Verb::Post && call.path.ends_with("/things");
+        refused.then(|| invalid("spec.a: Invalid value: \"raleigh\""))
+    };
+    let stage = Stage::set(refuse, &json!({"a": seal(&[1; 32], "raleigh")}));
+    stage.touch(|policy| policy["metadata"]["annotations"] = json!({names::ENCRYPTION_IV: vector()}));
+    let path = format!("/api/v1/namespaces/n/secrets/{}", names::ENCRYPTION_SECRET);
+    stage.server.lock().world.create(&path, secret(&[1; 32], None), "hub").unwrap();
+    stage.pass().await;
+    let status = stage.policy()["status"].to_string();
+    assert!(status.contains("cannot be created, reason: `422 Invalid: not shown"), "{status}");
+    assert!(!status.contains("raleigh"), "{status}");
+}
+
+#[tokio::test]
+async fn an_uninstall_that_is_called_off_is_noticed() {
+    let stage = Stage::set(|_| None, &json!({"a": 1}));
+    let crd = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", names::CRD);
+    stage.touch(|policy| policy["metadata"]["annotations"] = json!({names::UNINSTALLING: "2026-11-16T08:00:00Z"}));
+    let ending = |at: Value| stage.server.lock().world.touch(&crd, |crd| crd["metadata"] = at);
+    ending(json!({"name": names::CRD, "finalizers": ["x"], "deletionTimestamp": "2026-11-16T08:00:00Z"}));
+    // Let go of, and looked at again though nothing happens to the policy.
+    let Next::Again(wait) = stage.pass().await else { panic!("nobody would look again") };
+    assert!(stage.policy().get("status").is_none());
+    ending(json!({"name": names::CRD}));
+    stage.clock.pass(wait);
+    stage.pass().await;
+    assert_eq!(stage.policy()["status"]["compliant"], "Compliant");
+}
+#[tokio::test]
+async fn a_definition_that_goes_lets_go_of_a_policy_that_waits_for_its_child() {
+    let stage = Stage::set(|_| None, &json!({"a": 1}));
+    let server = &stage.server;
+    server
+        .lock()
+        .world
+        .edit(&policy_path(POLICIES[0]), |policy| policy["spec"]["pruneObjectBehavior"] = "DeleteAll".into());
+    stage.pass().await;
+    let child = "/apis/test/v1/namespaces/n/things/x";
+    server.lock().world.touch(child, |child| child["metadata"]["finalizers"] = json!(["somebody/holds"]));
+    server.lock().world.delete(&policy_path(POLICIES[0]), None).unwrap();
+    stage.pass().await;
+    let Next::Again(wait) = stage.pass().await else { panic!("not over yet") };
+    let crd = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", names::CRD);
+    server.lock().world.touch(&crd, |crd| crd["metadata"]["deletionTimestamp"] = "2026-11-16T08:00:00Z".into());
+    server.lock().world.touch(&crd, |crd| crd["metadata"]["finalizers"] = json!(["x"]));
+    stage.clock.pass(wait);
+    stage.pass().await;
+    assert!(!server.lock().world.objects.contains_key(&policy_path(POLICIES[0])), "let go of");
+    assert!(server.lock().world.objects.contains_key(child));
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_does_not_take_the_status_along() {
+    let refuse = |call: &Call| call.path.ends_with("/events").then(|| invalid("metadata.name: Invalid value"));
+    let stage = Stage::set(refuse, &json!({"a": 1}));
+    let owner = json!({"apiVersion": "v1", "kind": "Owner", "name": "system:owner", "uid": "u"});
+    stage.touch(|policy| policy["metadata"]["ownerReferences"] = json!([owner]));
+    assert_eq!(stage.pass().await, Next::Done);
+    assert_eq!(stage.policy()["status"]["compliant"], "Compliant");
+}
+#[tokio::test]
+async fn only_a_policy_that_is_gone_counts_as_gone() {
+    let refuse = |call: &Call| call.path.ends_with("/status").then(|| invalid("status: Invalid value"));
+    let stage = Stage::set(refuse, &json!({"a": 1}));
+    let policy = serde_json::from_value(stage.policy()).unwrap();
+    // A status that is refused is tried again, less and less often.
+    for seconds in [1, 2, 4] {
+        assert_eq!(stage.pass().await, Next::Again(Duration::from_secs(seconds)));
+        assert!(stage.desk.memories.of(&key(POLICIES[0])).lock().await.unfinished);
+        stage.clock.pass(Duration::from_secs(seconds));
+    }
+    stage.server.lock().world.delete(&policy_path(POLICIES[0]), None).unwrap();
+    assert_eq!(pass(&stage.desk, &key(POLICIES[0]), &policy).await, Next::Again(RACE));
+}
