@@ -21,7 +21,16 @@ out = {
 out['server_groups'] = [g.to_dict() for g in conn.compute.server_groups()]
 admin = openstack.connection.Connection(
     config=openstack.config.OpenStackConfig(config_files=[sys.argv[2]]).get_one('local'))
-shown = (admin.compute.get_server(server['id']).user_data for server in out['servers'])
-out['user_data'] = {server['id']: base64.b64decode(data).decode() if data else None
-                    for server, data in zip(out['servers'], shown)}
+
+
+def user_data(server):
+    """One that went since it was listed has none."""
+    try:
+        data = admin.compute.get_server(server).user_data
+    except openstack.exceptions.NotFoundException:
+        return None
+    return base64.b64decode(data).decode() if data else None
+
+
+out['user_data'] = {server['id']: user_data(server['id']) for server in out['servers']}
 print(json.dumps(out, default=str))

@@ -4,7 +4,6 @@ use crate::cloud::Cloud;
 use crate::clouds::CloudConfig;
 use crate::names::{CAPO, CONTROLLER, KIND, PEERS, reason};
 use crate::operations;
-use crate::reconcile::Policy;
 use crate::session::Sessions;
 use clap::{Args, ValueEnum};
 use common::clock::SharedClock;
@@ -93,10 +92,6 @@ impl OpenStackArgs {
     /// How servers live with those of the Go provider.
     pub fn guard(&self) -> Guard {
         Guard { peers: PEERS, adopt: self.adopt_from.map(|Provider::Capo| CAPO), ..Guard::NONE }
-    }
-    /// What the reconciler is told.
-    pub fn policy(&self) -> Policy {
-        Policy { adopt_all: self.adopt_from.is_some(), call: self.call() }
     }
     /// Sessions over real sockets.
     pub fn sessions(&self, clock: &SharedClock, metrics: Option<Arc<Metrics>>) -> Sessions {

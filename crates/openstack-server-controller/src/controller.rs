@@ -16,7 +16,7 @@ use crate::{bastion, machine};
 use async_trait::async_trait;
 use common::clock::SharedClock;
 use common::engine::owner::OwnerView;
-use common::engine::report::{Progress, Report};
+use common::engine::report::Progress;
 use common::engine::rules::Rulebook;
 use common::engine::{Engine, Settings};
 use common::names::reason;
@@ -25,7 +25,7 @@ use common::process::run::{Context, Desk, Failure};
 use common::runtime::next::Next;
 use common::runtime::runner::{self, Handle};
 use common::runtime::watch::News;
-use common::status::{Wish, Written, write};
+use common::status::{Wish, write};
 use futures::future::BoxFuture;
 use kube::api::ApiResource;
 use serde_json::{Value, json};
@@ -90,14 +90,7 @@ impl House {
         let settings = self.args.settings(&context.installation);
         let engine = self.engine(settings.controller, &settings.kind, settings.peers);
         let desk = context.desk(ApiResource::erase::<OpenStackServer>(&()));
-        let reconciler = Reconciler::new(
-            engine,
-            self.sessions.clone(),
-            self.inputs.clone(),
-            context.fence.clone(),
-            context.clock.clone(),
-            self.args.policy(),
-        );
+        let reconciler = Reconciler::new(engine, self.sessions.clone(), self.inputs.clone(), context.clock.clone());
         let (keeper, clock) = (self.keeper.clone(), context.clock.clone());
         let runner = context.runner(&desk, Arc::new(Servers { reconciler, keeper, desk: desk.clone(), clock }));
         let follow = Follow { watching: self.watching.clone(), servers: runner.handle() };
@@ -126,7 +119,6 @@ impl House {
             self.inputs.clone(),
             Arc::new(KubeServers(context.client.clone())),
             context.clock.clone(),
-            self.args.policy().adopt_all,
         );
         let (keeper, clock) = (self.keeper.clone(), context.clock.clone());
         let clusters = bastion::controller::Clusters { reconciler, keeper, desk: desk.clone(), clock };
@@ -153,7 +145,6 @@ impl House {
             servers: Arc::new(KubeServers(context.client.clone())),
             nodes: Arc::new(KubeNodes::new(context.client.clone())),
             clock: context.clock.clone(),
-            adopt_all: self.args.policy().adopt_all,
         };
         let (keeper, clock) = (self.keeper.clone(), context.clock.clone());
         let runner = context.runner(&desk, Arc::new(Machines { reconciler, keeper, desk: desk.clone(), clock }));
@@ -191,7 +182,7 @@ impl runner::Reconciler for Servers {
         let subject = Subject { view, spec: &object.spec, status: Some(status) };
         let visit = self.reconciler.visit(subject, paused, &*self.desk.api).await;
         self.desk.tell(view, &visit.report);
-        after(&visit.report, &visit.written)
+        Next::after(&visit.report, &visit.written)
     }
     async fn invalid(&self, view: &OwnerView, status: &Value, why: &str) -> Next {
         say_invalid(&self.desk, crate::names::CONTROLLER, &self.clock, view, status, why).await
@@ -223,12 +214,5 @@ pub(crate) async fn say_invalid(
     let wish = Wish { current: Some(status), ..Wish::new(controller, view.generation, &fields) };
     let written = write(&*desk.api, &report, &wish, clock.wall()).await;
     desk.tell(view, &report);
-    after(&report, &written)
-}
-/// A status that could not be written is written by the next visit, soon.
-pub(crate) fn after(report: &Report, written: &Written) -> Next {
-    match (Next::from(report), written) {
-        (Next::Done, Written::Later(why)) => Next::Retry(why.clone()),
-        (next, _) => next,
-    }
+    Next::after(&report, &written)
 }

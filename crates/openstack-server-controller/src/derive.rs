@@ -84,9 +84,13 @@ pub fn spec_hash(spec: &OpenStackServerSpec) -> String {
     }
     hex::encode(&Sha256::digest(value.to_string().as_bytes())[..16])
 }
-/// The fields in which two specs differ, credentials left out.
+/// The fields in which two specs differ, credentials left out. Tags are a set.
 pub fn differing(one: &OpenStackServerSpec, other: &OpenStackServerSpec) -> Vec<String> {
-    let fields = |spec: &OpenStackServerSpec| match serde_json::to_value(spec) {
+    let sorted = |spec: &OpenStackServerSpec| {
+        let tags: BTreeSet<String> = spec.tags.iter().cloned().collect();
+        OpenStackServerSpec { tags: tags.into_iter().collect(), ..spec.clone() }
+    };
+    let fields = |spec: &OpenStackServerSpec| match serde_json::to_value(sorted(spec)) {
         Ok(Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
     };

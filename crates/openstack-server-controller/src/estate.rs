@@ -81,6 +81,13 @@ impl Seen {
             _ => None,
         }
     }
+    /// The same, to add what is known beside.
+    pub fn server_mut(&mut self, id: &str) -> Option<&mut Server> {
+        match self.items.get_mut(&(Kind::Server, id.to_owned())) {
+            Some(Item::Server(server)) => Some(server),
+            _ => None,
+        }
+    }
 }
 
 impl ServerEstate {
@@ -121,7 +128,8 @@ impl ServerEstate {
             phase: phase(item, &self.owned),
         }
     }
-    /// A soft-deleted server that nobody lets us end is as good as gone.
+    /// A soft-deleted server that nobody lets us end is as good as gone. What is still plugged into it goes when the cloud reclaims
+    /// it, and its owner after that.
     fn is_over(&self, item: &Item) -> bool {
         match item {
             Item::Server(server) => {
@@ -131,19 +139,19 @@ impl ServerEstate {
             _ => false,
         }
     }
-    /// A port or trunk that cannot go is usually held by a server, which Neutron does not name.
+    /// A port, trunk or volume that cannot go is usually held by a server, which neither Neutron nor Cinder names.
     async fn name_blocker(&self, kind: Kind, id: &str, fault: Fault) -> Fault {
-        let port = match self.seen_now().items.get(&(kind, id.to_owned())) {
-            Some(Item::Trunk(trunk)) => trunk.port.clone(),
-            Some(Item::Port(port)) => port.id.clone(),
+        let (kind, id) = match self.seen_now().items.get(&(kind, id.to_owned())) {
+            Some(Item::Trunk(trunk)) => (Kind::Port, trunk.port.clone()),
+            Some(Item::Port(_) | Item::Volume(_)) => (kind, id.to_owned()),
             _ => return fault,
         };
-        match self.session.cloud().get(Kind::Port, &port).await {
-            Ok(Some(Item::Port(port))) if !port.device.is_empty() => {
-                Fault::Transient(format!("{fault}; in use by {}", port.device))
-            }
-            _ => fault,
-        }
+        let holders: Vec<String> = match self.session.cloud().get(kind, &id).await {
+            Ok(Some(Item::Port(port))) if !port.device.is_empty() => vec![port.device],
+            Ok(Some(Item::Volume(volume))) => volume.servers.into_iter().collect(),
+            _ => Vec::new(),
+        };
+        if holders.is_empty() { fault } else { Fault::Transient(format!("{fault}; in use by {}", holders.join(", "))) }
     }
     /// Ports that somebody put on a trunk of ours go with it. They are marked before they are set free: between the two they
     /// would be nobody's. What carries somebody's mark is only set free.

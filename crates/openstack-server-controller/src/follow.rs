@@ -1,6 +1,7 @@
 //! Wakes servers when something that they wait for comes or changes: claims of addresses, images.
 use crate::api::OpenStackServer;
-use crate::kube_inputs::{IPAM, ORC, resource};
+use crate::claims::{IPAM, IPAM_VERSIONS, SUFFIX};
+use crate::kube_inputs::{ORC, resource};
 use crate::watching::Watching;
 use common::runtime::object::{Arrived, Key};
 use common::runtime::runner::Handle;
@@ -20,7 +21,7 @@ impl Follow {
         let claims = async {
             let claims = resource(IPAM, "IPAddressClaim");
             let hear = |news: &News| self.on_change(news, Self::wake_owner_of_claim);
-            self.watching.optional(claims, &[IPAM.1], hear).await;
+            self.watching.optional(claims, &IPAM_VERSIONS, hear).await;
         };
         let images = async {
             let hear = |news: &News| self.on_change(news, Self::wake_users_of_image);
@@ -36,7 +37,7 @@ impl Follow {
     }
     fn wake_owner_of_claim(&self, arrived: &Arrived) {
         let Key { namespace, name } = arrived.key();
-        if let Some(server) = name.strip_suffix("-floating-ip-address") {
+        if let Some(server) = name.strip_suffix(SUFFIX) {
             self.servers.enqueue(&Key::new(&namespace, server));
         }
     }

@@ -5,9 +5,6 @@ use common::operator::doctor::Grant;
 const fn grant(group: &'static str, resource: &'static str, subresource: &'static str, verb: &'static str) -> Grant {
     Grant { group, resource, subresource, verb, name: "", own_namespace: false }
 }
-const fn lease(verb: &'static str, name: &'static str) -> Grant {
-    Grant { group: "coordination.k8s.io", resource: "leases", subresource: "", verb, name, own_namespace: true }
-}
 
 const OURS: &str = "infrastructure.cluster.x-k8s.io";
 
@@ -45,6 +42,8 @@ pub const GRANTS: &[Grant] = &[
     grant("ipam.cluster.x-k8s.io", "ipaddressclaims", "", "list"),
     grant("ipam.cluster.x-k8s.io", "ipaddressclaims", "", "watch"),
     grant("ipam.cluster.x-k8s.io", "ipaddressclaims", "", "create"),
+    // The finalizer that the Go provider leaves on them.
+    grant("ipam.cluster.x-k8s.io", "ipaddressclaims", "", "patch"),
     grant("ipam.cluster.x-k8s.io", "ipaddresses", "", "get"),
     // Images of the OpenStack resource controller.
     grant("openstack.k-orc.cloud", "images", "", "get"),
@@ -60,8 +59,8 @@ pub const GRANTS: &[Grant] = &[
     grant("cluster.x-k8s.io", "clusters", "", "watch"),
     grant("events.k8s.io", "events", "", "create"),
     grant("events.k8s.io", "events", "", "patch"),
-    lease("get", CONTROLLER),
-    lease("update", CONTROLLER),
-    // A create cannot be bound to a name.
-    lease("create", ""),
+    Grant::lease("get", CONTROLLER),
+    Grant::lease("update", CONTROLLER),
+    Grant::lease("watch", CONTROLLER),
+    Grant::lease("create", ""),
 ];

@@ -1,6 +1,7 @@
 //! What a pass reads from Kubernetes, over a kube client. Secrets are remembered for a moment, so that a thousand servers with
 //! one set of credentials do not ask a thousand times; a watch forgets what changed.
-use crate::api::{IdentityRef, IdentityType, OpenStackClusterIdentity, OpenStackServer, TypedRef};
+use crate::api::{IdentityRef, IdentityType, OpenStackClusterIdentity, TypedRef};
+use crate::claims::{self, Claims, IPAM, IPAM_VERSIONS};
 use crate::clouds::{self, CloudConfig};
 use crate::inputs::{Inputs, Missing};
 use crate::machine::kube_nodes::CAPI;
@@ -11,9 +12,9 @@ use common::clock::{Boot, SharedClock};
 use common::engine::owner::OwnerView;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams, TypeMeta};
 use kube::core::{GroupVersionKind, Selector, SelectorExt};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -22,8 +23,6 @@ use std::time::Duration;
 const REMEMBERED: Duration = Duration::from_secs(30);
 /// The version of Cluster API whose clusters have a list of failure domains.
 const ZONE_LISTS: &str = "v1beta2";
-/// Group and version of claims and addresses.
-pub const IPAM: (&str, &str) = ("ipam.cluster.x-k8s.io", "v1beta2");
 /// Group and version of Image objects.
 pub const ORC: (&str, &str) = ("openstack.k-orc.cloud", "v1alpha1");
 
@@ -56,6 +55,8 @@ pub struct KubeInputs {
     lent: Memory<(String, String)>,
     /// Does Cluster API read lists of zones, and when was that asked?
     zone_lists: tokio::sync::Mutex<Option<(Boot, bool)>>,
+    /// The version of claims and addresses, and when that was asked.
+    ipam: tokio::sync::Mutex<Option<(Boot, String)>>,
 }
 impl KubeInputs {
     /// Nothing is read yet.
@@ -67,6 +68,7 @@ impl KubeInputs {
             secrets: Memory::default(),
             lent: Memory::default(),
             zone_lists: tokio::sync::Mutex::default(),
+            ipam: tokio::sync::Mutex::default(),
         }
     }
     /// For looking only: no claim is made.
@@ -79,6 +81,25 @@ impl KubeInputs {
     pub fn forget(&self, namespace: &str, name: &str) {
         let key = (namespace.to_owned(), name.to_owned());
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
+    /// Claims or addresses, in the version that is served.
+    async fn ipam(&self, namespace: &str, kind: &str, plural: &str) -> Result<Api<DynamicObject>, Missing> {
+        let version = self.ipam_version().await?;
+        let kind = ApiResource { plural: plural.into(), ..resource((IPAM.0, &version), kind) };
+        Ok(Api::namespaced_with(self.client.clone(), namespace, &kind))
+    }
+    async fn ipam_version(&self) -> Result<String, Missing> {
+        let mut held = self.ipam.lock().await;
+        let now = self.clock.boot();
+        if let Some((asked, version)) = held.as_ref()
+            && (version == IPAM.1 || now.since(*asked) < LOOK_AGAIN)
+        {
+            return Ok(version.clone());
+        }
+        let found = served(&self.client, IPAM.0, &IPAM_VERSIONS).await;
+        let found = found.map_err(|why| Missing::Unavailable(format!("{}: {why}", IPAM.0)))?;
+        *held = found.clone().map(|version| (now, version));
+        Ok(found.unwrap_or_else(|| IPAM.1.to_owned()))
     }
     async fn secret(&self, namespace: &str, name: &str) -> Result<Data, Missing> {
         let key = (namespace.to_owned(), name.to_owned());
@@ -159,36 +180,7 @@ impl Inputs for KubeInputs {
         image_id(&image, namespace, name)
     }
     async fn address(&self, owner: &OwnerView, pool: &TypedRef) -> Result<Option<String>, Missing> {
-        let Some(group) = pool.api_group.as_ref().filter(|it| !it.is_empty()) else {
-            return Err(Missing::Unusable("floatingIPPoolRef names no apiGroup".into()));
-        };
-        let kind = resource(IPAM, "IPAddressClaim");
-        let claims: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &owner.namespace, &kind);
-        let name = format!("{}-floating-ip-address", owner.name);
-        let claim = match claims.get_opt(&name).await {
-            Ok(Some(claim)) => claim,
-            Ok(None) if self.read_only => return Ok(None),
-            Ok(None) => {
-                let wanted = claim(owner, &name, group, pool);
-                claims
-                    .create(&PostParams::default(), &wanted)
-                    .await
-                    .map_err(|e| Missing::Unavailable(format!("IPAddressClaim {name}: {e}")))?
-            }
-            Err(error) => return Err(Missing::Unavailable(format!("IPAddressClaim {name}: {error}"))),
-        };
-        if !claim.owner_references().iter().any(|it| it.uid == owner.uid) {
-            return Err(Missing::Unusable(format!("IPAddressClaim {name} belongs to somebody else")));
-        }
-        let Some(address) = claim.data["status"]["addressRef"]["name"].as_str() else { return Ok(None) };
-        let kind = ApiResource { plural: "ipaddresses".into(), ..resource(IPAM, "IPAddress") };
-        let addresses: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &owner.namespace, &kind);
-        let found = read(addresses.get(address).await, "IPAddress", &owner.namespace, address);
-        match found {
-            Ok(found) => Ok(found.data["spec"]["address"].as_str().map(str::to_owned)),
-            Err(Missing::Pending(_)) => Ok(None),
-            Err(other) => Err(other),
-        }
+        claims::address(self, owner, pool).await
     }
     async fn reads_lists_of_zones(&self) -> Result<bool, Missing> {
         let mut held = self.zone_lists.lock().await;
@@ -205,23 +197,40 @@ impl Inputs for KubeInputs {
     }
 }
 
-/// The claim, owned by the server: it goes when the server's object is gone, and not before.
-fn claim(owner: &OwnerView, name: &str, group: &str, pool: &TypedRef) -> DynamicObject {
-    let kind = OpenStackServer::kind(&());
-    let mut claim = DynamicObject::new(name, &resource(IPAM, "IPAddressClaim"));
-    claim.metadata.namespace = Some(owner.namespace.clone());
-    let cluster = owner.labels.get(common::names::CLUSTER_NAME).cloned();
-    claim.metadata.labels = cluster.map(|it| BTreeMap::from([(common::names::CLUSTER_NAME.to_owned(), it)]));
-    claim.metadata.owner_references = Some(vec![k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
-        api_version: OpenStackServer::api_version(&()).into_owned(),
-        kind: kind.into_owned(),
-        name: owner.name.clone(),
-        uid: owner.uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }]);
-    claim.data = json!({"spec": {"poolRef": {"apiGroup": group, "kind": pool.kind, "name": pool.name}}});
-    claim
+#[async_trait]
+impl Claims for KubeInputs {
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<DynamicObject>, Missing> {
+        let found = self.ipam(namespace, "IPAddressClaim", "ipaddressclaims").await?.get_opt(name).await;
+        found.map_err(|error| Missing::Unavailable(format!("IPAddressClaim {name}: {error}")))
+    }
+    async fn make(&self, namespace: &str, claim: &DynamicObject) -> Result<Option<DynamicObject>, Missing> {
+        if self.read_only {
+            return Ok(None);
+        }
+        let claims = self.ipam(namespace, "IPAddressClaim", "ipaddressclaims").await?;
+        let api_version = format!("{}/{}", IPAM.0, self.ipam_version().await?);
+        let types = claim.types.clone().map(|it| TypeMeta { api_version, ..it });
+        let made = claims.create(&PostParams::default(), &DynamicObject { types, ..claim.clone() }).await;
+        made.map(Some).map_err(|e| Missing::Unavailable(format!("IPAddressClaim {}: {e}", claim.name_any())))
+    }
+    async fn finalize(&self, claim: &DynamicObject, finalizers: &[String]) -> Result<(), Missing> {
+        if self.read_only {
+            return Ok(());
+        }
+        let claims = self.ipam(&claim.namespace().unwrap_or_default(), "IPAddressClaim", "ipaddressclaims").await?;
+        let version = claim.resource_version();
+        let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}});
+        let patched = claims.patch_metadata(&claim.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await;
+        patched.map(drop).map_err(|e| Missing::Unavailable(format!("IPAddressClaim {}: {e}", claim.name_any())))
+    }
+    async fn given(&self, namespace: &str, name: &str) -> Result<Option<DynamicObject>, Missing> {
+        let addresses = self.ipam(namespace, "IPAddress", "ipaddresses").await?;
+        match read(addresses.get(name).await, "IPAddress", namespace, name) {
+            Ok(found) => Ok(Some(found)),
+            Err(Missing::Pending(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
 }
 
 /// The id that an Image object has come to, if it has.
@@ -249,7 +258,11 @@ fn image_id(image: &DynamicObject, namespace: &str, name: &str) -> Result<String
 #[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
     use super::*;
+    use common::testing::one_owner::ToldClock;
+    use http::{Request, Response};
+    use kube::client::Body;
     use serde_json::Value;
+    use std::sync::Arc;
 
     fn image(status: Value) -> Result<String, Missing> {
         let mut object = DynamicObject::new("i", &resource(ORC, "Image"));
@@ -274,12 +287,42 @@ mod tests {
         assert!(matches!(failed(2), Err(Missing::Unusable(_))));
         assert!(matches!(failed(1), Err(Missing::Pending(_))), "what was said of an older generation does not count");
     }
-    #[test]
-    fn a_claim_belongs_to_its_server_and_names_its_pool() {
-        let owner = OwnerView { name: "srv".into(), namespace: "ns".into(), uid: "u".into(), ..OwnerView::default() };
-        let pool = TypedRef { api_group: Some("g".into()), kind: "Pool".into(), name: "p".into() };
-        let claim = claim(&owner, "srv-floating-ip-address", "g", &pool);
-        assert_eq!(claim.data["spec"]["poolRef"], json!({"apiGroup": "g", "kind": "Pool", "name": "p"}));
-        assert_eq!(claim.owner_references()[0].uid, "u");
+
+    /// An API server with one version of claims; it writes down what it is asked for.
+    fn ipam(version: &'static str) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let asked = log.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let path = request.uri().path().to_owned();
+            asked.lock().unwrap().push(format!("{} {path}", request.method()));
+            let group = json!({"groupVersion": format!("{}/{version}", IPAM.0), "version": version});
+            let body = match (request.method().as_str(), path.as_str()) {
+                ("GET", "/apis") => json!({"kind": "APIGroupList", "apiVersion": "v1",
+                    "groups": [{"name": IPAM.0, "versions": [group], "preferredVersion": group}]}),
+                ("GET", "/api") => json!({"kind": "APIVersions", "versions": [], "serverAddressByClientCIDRs": []}),
+                ("GET", path) if path.ends_with(version) => json!({"kind": "APIResourceList", "apiVersion": "v1",
+                    "groupVersion": group["groupVersion"], "resources": [{"name": "ipaddressclaims", "singularName": "ipaddressclaim",
+                    "namespaced": true, "kind": "IPAddressClaim", "verbs": ["get"]}]}),
+                _ => {
+                    json!({"apiVersion": group["groupVersion"], "kind": "IPAddressClaim", "metadata": {"name": "c", "namespace": "ns"}})
+                }
+            };
+            let response = Response::builder().status(200).body(Body::from(body.to_string().into_bytes())).unwrap();
+            std::future::ready(Ok::<_, std::convert::Infallible>(response))
+        });
+        (Client::new(service, "default"), log)
+    }
+    #[tokio::test]
+    async fn claims_are_made_in_the_version_that_is_served() {
+        for version in IPAM_VERSIONS {
+            let (client, log) = ipam(version);
+            let inputs = KubeInputs::new(client, Arc::new(ToldClock::default()));
+            let claim = DynamicObject::new("c", &resource(IPAM, "IPAddressClaim"));
+            inputs.make("ns", &claim).await.unwrap();
+            inputs.claim("ns", "c").await.unwrap();
+            let claims = format!("/apis/{}/{version}/namespaces/ns/ipaddressclaims", IPAM.0);
+            let log = log.lock().unwrap();
+            assert_eq!(log[log.len() - 2..], [format!("POST {claims}"), format!("GET {claims}/c")], "{log:?}");
+        }
     }
 }

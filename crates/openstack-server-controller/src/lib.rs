@@ -8,6 +8,7 @@ pub mod adopt;
 pub mod api;
 pub mod args;
 pub mod bastion;
+pub mod claims;
 pub mod client;
 pub mod cloud;
 pub mod clouds;

@@ -16,6 +16,8 @@ pub const CAPO_SERVER_FINALIZER: &str = "openstackserver.infrastructure.cluster.
 pub const CAPO_CLUSTER_FINALIZER: &str = "openstackcluster.infrastructure.cluster.x-k8s.io";
 /// Finalizer that the Go provider puts on machines.
 pub const CAPO_MACHINE_FINALIZER: &str = "openstackmachine.infrastructure.cluster.x-k8s.io";
+/// Finalizer that the Go provider puts on the claims of its servers.
+pub const CAPO_CLAIM_FINALIZER: &str = "openstackmachine.infrastructure.cluster.x-k8s.io/ip-claim";
 /// Who else may serve these kinds.
 pub const PEERS: &[Peer] =
     &[Peer { name: CAPO, finalizers: &[CAPO_SERVER_FINALIZER, CAPO_CLUSTER_FINALIZER, CAPO_MACHINE_FINALIZER] }];

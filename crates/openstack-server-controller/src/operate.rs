@@ -1,13 +1,13 @@
 //! `plan`, `audit`, `takeover`, `release`, `doctor`: what is special about them here. Credentials belong to objects, so an
 //! audit looks into every project that some object has credentials for.
-use crate::api::{IdentityRef, OpenStackCluster, OpenStackMachine, OpenStackServer, OpenStackServerSpec};
+use crate::api::{OpenStackCluster, OpenStackMachine, OpenStackServer, OpenStackServerSpec};
 use crate::args::OpenStackArgs;
 use crate::cloud::{Item, Kind};
 use crate::grants::GRANTS;
 use crate::keeper::Keeper;
 use crate::kube_inputs::KubeInputs;
 use crate::reconcile::{Reconciler, Subject};
-use crate::secrets::UsesSecrets as _;
+use crate::secrets::named;
 use crate::session::Session;
 use crate::{bastion, machine};
 use common::engine::estate::Freshness;
@@ -22,9 +22,9 @@ use common::operator::audit::judge;
 use common::operator::desk::{self, Seen, refuse_filters};
 use common::operator::doctor::{Check, Health};
 use common::operator::{Found, Owner, doctor, full_name, plan, render};
-use common::process::cli::{Inspect, ORPHANS_FOUND, Release, Takeover, say};
+use common::process::cli::{FAILED, Inspect, ORPHANS_FOUND, Release, Takeover, say};
 use common::process::run::Failure;
-use common::runtime::object::Key;
+use kube::api::ObjectMeta;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -50,8 +50,7 @@ async fn connect(inspect: &Inspect<OpenStackArgs>) -> Result<Desk, Failure> {
     let engine = Engine::new(settings, clock.clone(), owners.random.clone(), Arc::new(Open), Rulebook::production());
     let inputs = KubeInputs::new(owners.client.clone(), clock.clone()).read_only();
     let sessions = Arc::new(inspect.own.sessions(&clock, None));
-    let (engine, policy) = (Arc::new(engine), inspect.own.policy());
-    let reconciler = Reconciler::new(engine, sessions, Arc::new(inputs), Arc::new(Open), clock, policy);
+    let reconciler = Reconciler::new(Arc::new(engine), sessions, Arc::new(inputs), clock);
     Ok(Desk { owners, clusters, machines, reconciler })
 }
 
@@ -178,7 +177,15 @@ pub async fn audit(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure
     let findings = judge(&desk.found(&projects).await?, &desk.known(), &desk.owners.settings.installation);
     say(&render(&findings, inspect.output)?);
     let orphans = findings.iter().any(|finding| finding.verdict.is_orphan());
-    Ok(if orphans { ExitCode::from(ORPHANS_FOUND) } else { ExitCode::SUCCESS })
+    Ok(ExitCode::from(end_of_audit(orphans, closed.is_empty())))
+}
+/// What was not looked into may hold orphans: that is no clean bill.
+fn end_of_audit(orphans: bool, complete: bool) -> u8 {
+    match (orphans, complete) {
+        (true, _) => ORPHANS_FOUND,
+        (false, false) => FAILED,
+        (false, true) => 0,
+    }
 }
 
 /// Asks owners that came from another installation to be taken over: servers, clusters and machines alike.
@@ -209,7 +216,7 @@ pub async fn release(args: &Release<OpenStackArgs>) -> Result<ExitCode, Failure>
         ends.push(desk.owners.release(name, args.dry_run).await?);
     }
     if !args.dry_run {
-        let_credentials_go(&args.inspect).await?;
+        let_credentials_go(&desk.owners).await?;
     }
     Ok(worst(&ends))
 }
@@ -220,30 +227,11 @@ fn has<K>(owners: &[Seen<K>], name: Option<&str>) -> bool {
 fn worst(ends: &[ExitCode]) -> ExitCode {
     ends.iter().find(|end| **end != ExitCode::SUCCESS).copied().unwrap_or(ExitCode::SUCCESS)
 }
-async fn let_credentials_go(inspect: &Inspect<OpenStackArgs>) -> Result<(), Failure> {
-    let desk = connect(inspect).await?;
-    let mut needed = BTreeSet::new();
-    let mut silent = BTreeSet::new();
-    let mut note = |view: &OwnerView, identity: Option<&IdentityRef>| {
-        let held = view.finalizers.iter().any(|it| it.starts_with(names::PREFIX));
-        match identity {
-            _ if !held => {}
-            Some(identity) => drop(needed.insert(Key::new(&view.namespace, &identity.name))),
-            None => drop(silent.insert(view.namespace.clone())),
-        }
-    };
-    for it in &desk.owners.owners {
-        note(&it.view, it.object.credentials());
-    }
-    for it in &desk.clusters.owners {
-        note(&it.view, it.object.credentials());
-    }
-    for it in &desk.machines.owners {
-        note(&it.view, it.object.credentials());
-    }
-    let keeper = Keeper::new(desk.owners.client.clone());
-    for key in keeper.all_held(desk.owners.filter.namespace.as_deref()).await? {
-        if !needed.contains(&key) && !silent.contains(&*key.namespace) {
+async fn let_credentials_go(desk: &desk::Desk<OpenStackServer>) -> Result<(), Failure> {
+    let ours = |object: &ObjectMeta| object.finalizers.iter().flatten().any(|it| it.starts_with(names::PREFIX));
+    let keeper = Keeper::new(desk.client.clone());
+    for key in keeper.all_held(desk.filter.namespace.as_deref()).await? {
+        if !named(&desk.client, &key, ours).await? {
             keeper.let_go(&key).await?;
         }
     }
@@ -292,4 +280,16 @@ pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failur
 pub fn crd() -> Result<ExitCode, Failure> {
     say(&crate::crd::yaml()?);
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_audit_that_did_not_see_everything_is_no_success() {
+        assert_eq!(end_of_audit(false, true), 0);
+        assert_eq!(end_of_audit(false, false), FAILED);
+        assert_eq!((end_of_audit(true, true), end_of_audit(true, false)), (ORPHANS_FOUND, ORPHANS_FOUND));
+    }
 }

@@ -1,7 +1,8 @@
 //! What bastion and machine share: each is an object of Cluster API that has a server made for it.
-use crate::api::OpenStackServer;
+use crate::api::{IdentityRef, OpenStackServer};
 use crate::inputs::Missing;
 use crate::names::{CAPO, CAPO_SERVER_FINALIZER, reason};
+use crate::servers::is_owned;
 use common::engine::estate::Fault;
 use common::engine::owner::OwnerView;
 use common::engine::report::Progress;
@@ -26,20 +27,30 @@ pub fn serves(view: &OwnerView, controller: &str, place: &Place, guard: &Guard, 
         && !view.annotations.contains_key(names::DELETE_FOR_MOVE)
         && verdict(view, guard) == Verdict::Ours
 }
+/// Was the ledger written here, if there is one?
+pub fn lives_here(view: &OwnerView, controller: &str, place: &Place) -> bool {
+    let text = view.annotations.get(&names::ledger(controller));
+    text.is_none_or(|text| Ledger::parse(text).is_ok_and(|it| it.place == *place))
+}
 /// The ledger on this version of the object, if it can be read.
 pub fn ledger(view: &OwnerView, controller: &str) -> Option<Ledger> {
     view.annotations.get(&names::ledger(controller)).and_then(|text| Ledger::parse(text).ok())
 }
-/// Is what the Go provider made asked for, of this object or of all?
-pub fn adopts(view: &OwnerView, all: bool) -> bool {
-    let says = |key: &str| view.annotations.get(key).is_some_and(|it| it == CAPO);
-    all || says(names::ADOPT_FROM) || says(names::ADOPTED_FROM)
+/// Does the Go provider still hold this server?
+pub fn held_by_capo(server: &OpenStackServer) -> bool {
+    server.metadata.finalizers.iter().flatten().any(|it| it == CAPO_SERVER_FINALIZER)
 }
-/// A server that the Go provider still holds is asked for, once.
+/// A server that the Go provider still holds is asked for, once. On its way out it can take no other finalizer.
 pub fn request_adoption(server: &OpenStackServer) -> Option<Value> {
-    let held = server.metadata.finalizers.iter().flatten().any(|it| it == CAPO_SERVER_FINALIZER);
     let asked = server.metadata.annotations.iter().flatten().any(|(key, _)| key == names::ADOPT_FROM);
-    (held && !asked).then(|| json!({"metadata": {"annotations": {names::ADOPT_FROM: CAPO}}}))
+    let stays = server.metadata.deletion_timestamp.is_none();
+    (held_by_capo(server) && stays && !asked).then(|| json!({"metadata": {"annotations": {names::ADOPT_FROM: CAPO}}}))
+}
+/// Other credentials for the server of an object, if it shall have other ones: they are needed for the end, too. A region is
+/// for life.
+pub fn rotated<'a>(found: &OpenStackServer, uid: &str, wanted: Option<&'a IdentityRef>) -> Option<&'a IdentityRef> {
+    let has = &found.spec.identity_ref;
+    wanted.filter(|wanted| is_owned(found, uid) && *wanted != has && wanted.region == has.region)
 }
 /// The Cluster that an object belongs to; itself, if it names none.
 pub fn cluster_name(view: &OwnerView) -> String {

@@ -4,19 +4,20 @@ use crate::adopt;
 use crate::api::{OpenStackServerSpec, ResolvedServer};
 use crate::cloud::{Identity, Item, Kind};
 use crate::estate::{Owned, Seen, ServerEstate};
-use crate::floating::{Leave, lead};
+use crate::floating::lead;
 use crate::inputs::{Inputs, Missing};
 use crate::names::{CAPO, CONTROLLER, FAILED, reason};
+use crate::parents::lives_here;
 use crate::plan::{Facts, Plan, problem, server_slot};
 use crate::resolve::{Resolver, Unresolved, reason_of};
 use crate::session::{Session, Sessions};
-use crate::status::{Access, Floating, Scene, drift, fields, statements};
+use crate::status::{Access, Floating, Scene, drift, fields, outside, statements};
 use common::clock::{Boot, SharedClock};
 use common::concern::Concern;
 use common::conditions::{READY, find};
 use common::engine::Engine;
 use common::engine::estate::{Fault, Freshness, Ids};
-use common::engine::fence::Fence;
+use common::engine::fence::TOO_LATE;
 use common::engine::owner::{OwnerApi, OwnerView};
 use common::engine::report::{Progress, Report};
 use common::ledger::Ledger;
@@ -53,23 +54,12 @@ pub struct Visit {
     pub written: Written,
 }
 
-/// What this controller is told once.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy {
-    /// Every object is adopted from the Go provider, annotated or not.
-    pub adopt_all: bool,
-    /// Longest cloud call.
-    pub call: Duration,
-}
-
 /// Visits owners.
 pub struct Reconciler {
     engine: Arc<Engine>,
     sessions: Arc<Sessions>,
     inputs: Arc<dyn Inputs>,
-    fence: Arc<dyn Fence>,
     clock: SharedClock,
-    policy: Policy,
     /// Specs that the cloud refused: how often, and since when.
     refusals: Mutex<HashMap<String, (u32, Boot)>>,
 }
@@ -92,15 +82,8 @@ impl Learned {
 
 impl Reconciler {
     /// One per process.
-    pub fn new(
-        engine: Arc<Engine>,
-        sessions: Arc<Sessions>,
-        inputs: Arc<dyn Inputs>,
-        fence: Arc<dyn Fence>,
-        clock: SharedClock,
-        policy: Policy,
-    ) -> Self {
-        Reconciler { engine, sessions, inputs, fence, clock, policy, refusals: Mutex::new(HashMap::new()) }
+    pub fn new(engine: Arc<Engine>, sessions: Arc<Sessions>, inputs: Arc<dyn Inputs>, clock: SharedClock) -> Self {
+        Reconciler { engine, sessions, inputs, clock, refusals: Mutex::new(HashMap::new()) }
     }
     /// The engine, for what is not a visit.
     pub fn engine(&self) -> &Engine {
@@ -117,12 +100,16 @@ impl Reconciler {
         let Subject { view, spec, status } = subject;
         let learned = self.pass(subject, paused.clone(), api).await;
         let Learned { report, seen, resolved, access, floating, drift } = learned;
+        // A pass that did not come to the pool's address, or was not answered, takes nothing back.
+        let unseen = floating == Floating::Unasked || matches!(report.progress, Progress::Failed(_));
+        let unseen = unseen && spec.floating_ip_pool_ref.is_some();
         let scene = Scene {
             report: &report,
             seen: &seen,
             resolved: resolved.as_ref(),
             deleting: view.deleting,
             access,
+            known_outside: if unseen { outside(status) } else { Vec::new() },
             floating,
             hopeless: self.hopeless(&view.uid, &report.progress),
             drift,
@@ -183,8 +170,8 @@ impl Reconciler {
         let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
         let estate = ServerEstate::new(session.clone(), plan, concern, owned, extensions);
         let mut report = self.engine.pass(view, paused, api, &estate).await;
-        let seen = estate.seen();
-        let floating = self.float(spec, &session, &seen, &mut report, floating).await;
+        let mut seen = estate.seen();
+        let floating = self.float(spec, &session, &mut seen, &mut report, floating).await;
         // A server that has just come to life is not yet shown on its ports: only one that was well before can drift.
         let settled =
             report.progress == Progress::Done && find(&view.conditions, READY).is_some_and(|it| it.status == "True");
@@ -319,7 +306,12 @@ impl Reconciler {
             }
             prepared.user_data = Some(data);
         }
-        if let Some(pool) = &spec.floating_ip_pool_ref {
+        // A copy of another owner takes no address from the pool: the engine says what it is.
+        let here = lives_here(view, CONTROLLER, &self.engine.place_of(view));
+        if let Some(pool) = spec.floating_ip_pool_ref.as_ref().filter(|_| here) {
+            if !self.engine.in_lease() {
+                return Err(Progress::Stale(TOO_LATE.into()));
+            }
             match self.inputs.address(view, pool).await {
                 Ok(Some(address)) => prepared.floating = Some(address),
                 Ok(None) => {
@@ -333,17 +325,14 @@ impl Reconciler {
                 }
             }
         }
-        if self.adopts(view) {
+        // The server is claimed last: once it is recorded everything was, and what is plugged or unplugged later is drift.
+        if owned.server.is_none() && self.engine.guard().adopts(view, CAPO) {
             prepared.adopted = self.choose(view, spec, &resolved, session).await?;
         }
         prepared.facts_resolved = Some(resolved);
         Ok(prepared)
     }
 
-    fn adopts(&self, view: &OwnerView) -> bool {
-        let says = |key: &str| view.annotations.get(key).is_some_and(|it| it == CAPO);
-        self.policy.adopt_all || says(names::ADOPT_FROM) || says(names::ADOPTED_FROM)
-    }
     async fn choose(
         &self,
         view: &OwnerView,
@@ -366,7 +355,7 @@ impl Reconciler {
         &self,
         spec: &OpenStackServerSpec,
         session: &Session,
-        seen: &Seen,
+        seen: &mut Seen,
         report: &mut Report,
         address: Option<String>,
     ) -> Floating {
@@ -374,10 +363,9 @@ impl Reconciler {
         if report.progress != Progress::Done {
             return Floating::Unasked;
         }
-        let server = server_slot().and_then(|slot| seen.server(report.ids.get(&slot)?));
+        let server = server_slot().and_then(|slot| seen.server_mut(report.ids.get(&slot)?));
         let Some(server) = server else { return Floating::Unasked };
-        let leave = Leave { fence: &*self.fence, now: self.clock.boot(), call: self.policy.call };
-        match lead(session, &address, server, &report.ids, leave).await {
+        match lead(&self.engine, session, &address, (server, &report.ids), self.clock.boot()).await {
             Ok(Floating::Failed(why)) => {
                 report.progress = Progress::Blocked { reason: reason::FLOATING_IP_ERROR, message: why.clone() };
                 Floating::Failed(why)

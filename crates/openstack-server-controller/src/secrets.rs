@@ -7,7 +7,8 @@ use common::runtime::object::{Arrived, Key};
 use common::runtime::runner::Handle;
 use common::runtime::watch::News;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::ApiResource;
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta};
+use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -53,11 +54,12 @@ fn heeds(object: &impl UsesSecrets, here: bool, name: &str) -> bool {
 pub struct Users {
     needs: Box<dyn Fn(&Key) -> bool + Send + Sync>,
     wake: Box<dyn Fn(&Key) + Send + Sync>,
+    listed: Box<dyn Fn() -> bool + Send + Sync>,
 }
 impl Users {
     /// Those that this runner serves.
     pub fn of<K: UsesSecrets + 'static>(handle: &Handle) -> Self {
-        let (cache, queue) = (handle.clone(), handle.clone());
+        let (cache, queue, list) = (handle.clone(), handle.clone(), handle.clone());
         let needs = move |key: &Key| {
             cache.read(|cache| {
                 cache.iter().any(|(owner, kept)| {
@@ -71,12 +73,44 @@ impl Users {
                 kept.decode::<K>().is_ok_and(|it| heeds(&it, here, &key.name))
             });
         };
-        Users { needs: Box::new(needs), wake: Box::new(wake) }
+        Users { needs: Box::new(needs), wake: Box::new(wake), listed: Box::new(move || list.is_listed()) }
+    }
+    /// Nothing is known of them yet.
+    #[cfg(test)]
+    pub(crate) fn unknown() -> Self {
+        Users { needs: Box::new(|_| false), wake: Box::new(|_| ()), listed: Box::new(|| false) }
+    }
+    /// Are all of them known?
+    pub fn are_listed(&self) -> bool {
+        (self.listed)()
     }
     /// Does one of them need this Secret as credentials?
     pub fn need(&self, key: &Key) -> bool {
         (self.needs)(key)
     }
+}
+
+/// Does an object of any kind that may be served name this Secret as credentials? The API server is asked, without a filter:
+/// other processes serve what this one does not, and what they need is not in its caches.
+pub async fn named(client: &Client, key: &Key, counts: fn(&ObjectMeta) -> bool) -> Result<bool, kube::Error> {
+    Ok(named_by::<OpenStackServer>(client, key, counts).await?
+        || named_by::<OpenStackCluster>(client, key, counts).await?
+        || named_by::<OpenStackMachine>(client, key, counts).await?)
+}
+async fn named_by<K>(client: &Client, key: &Key, counts: fn(&ObjectMeta) -> bool) -> Result<bool, kube::Error>
+where
+    K: UsesSecrets + Resource<DynamicType = ()>,
+{
+    let kind = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &key.namespace, &kind);
+    let all = match api.list(&ListParams::default()).await {
+        Ok(all) => all,
+        // A kind that is not installed has no objects.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
+        Err(why) => return Err(why),
+    };
+    let names = |it: DynamicObject| it.try_parse::<K>().map_or(true, |it| needs(&it, &key.name));
+    Ok(all.items.into_iter().filter(|it| counts(&it.metadata)).any(names))
 }
 
 /// Follows Secrets for as long as the process lives.

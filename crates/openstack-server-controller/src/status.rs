@@ -1,6 +1,6 @@
 //! The fields of status beside the conditions, and the conditions of this controller's own. Pure.
-use crate::api::{OpenStackServerSpec, ResolvedServer};
-use crate::cloud::{Item, Kind, Server};
+use crate::api::{AddressPair, OpenStackServerSpec, ResolvedServer};
+use crate::cloud::{Item, Kind, Port, Server};
 use crate::estate::Seen;
 use crate::names::{self, reason};
 use common::conditions::{self, Statement, Tri};
@@ -10,6 +10,7 @@ use common::identity::Slot;
 use common::names::reason as shared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
+use std::net::IpAddr;
 
 /// What became of the credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum Access {
     /// They were not, or cannot be read.
     Refused(String),
 }
+const EXTERNAL: &str = "ExternalIP";
+
 /// What became of the floating address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Floating {
@@ -49,6 +52,8 @@ pub struct Scene<'a> {
     pub access: Access,
     /// Floating address.
     pub floating: Floating,
+    /// Addresses from outside that status has, where this pass could not look: Nova's lists tell of them late.
+    pub known_outside: Vec<Value>,
     /// The spec was refused again and again.
     pub hopeless: Option<String>,
     /// What differs from the spec; none if nothing was compared.
@@ -104,7 +109,10 @@ pub fn fields(scene: &Scene<'_>) -> Value {
     if let Some(server) = scene.server() {
         fields.insert("ready".to_owned(), json!(server.status == "ACTIVE" && !scene.deleting));
         fields.insert("instanceState".to_owned(), json!(server.status));
-        fields.insert("addresses".to_owned(), addresses(server));
+        let told = addresses(server);
+        if tells_all(&told, &scene.known_outside) {
+            fields.insert("addresses".to_owned(), told);
+        }
     } else if scene.is_lost() {
         fields.insert("ready".to_owned(), json!(false));
         fields.insert("instanceState".to_owned(), json!("DELETED"));
@@ -128,6 +136,14 @@ fn resources(ids: &Ids) -> Value {
     };
     json!({"ports": of(Kind::Port), "trunks": of(Kind::Trunk), "volumes": of(Kind::Volume)})
 }
+/// What status says of addresses from outside.
+pub fn outside(status: Option<&Value>) -> Vec<Value> {
+    let all = status.and_then(|it| it["addresses"].as_array()).into_iter().flatten();
+    all.filter(|it| it["type"] == EXTERNAL).cloned().collect()
+}
+fn tells_all(told: &Value, known: &[Value]) -> bool {
+    known.iter().all(|it| told.as_array().is_some_and(|told| told.contains(it)))
+}
 /// By network, IPv4 first, unknown origins left out; then the name.
 pub fn addresses(server: &Server) -> Value {
     let mut all = Vec::new();
@@ -137,7 +153,7 @@ pub fn addresses(server: &Server) -> Value {
         for it in list {
             let type_ = match it.origin.as_str() {
                 "fixed" => "InternalIP",
-                "floating" => "ExternalIP",
+                "floating" => EXTERNAL,
                 _ => continue,
             };
             all.push(json!({"type": type_, "address": it.address}));
@@ -245,6 +261,9 @@ pub fn drift(spec: &OpenStackServerSpec, resolved: &ResolvedServer, ids: &Ids, s
         if !groups.is_empty() && groups != is.security_groups {
             all.push(format!("security groups of port {id}"));
         }
+        if port.enable_port_security != Some(false) && port.allowed_address_pairs.iter().any(|it| !allows(is, it)) {
+            all.push(format!("allowed address pairs of port {id}"));
+        }
         if is.up != port.admin_state_up.unwrap_or(true) {
             all.push(format!("administrative state of port {id}"));
         }
@@ -267,10 +286,37 @@ pub fn drift(spec: &OpenStackServerSpec, resolved: &ResolvedServer, ids: &Ids, s
     }
     all
 }
+/// Does a port have this pair? Those that it has beside are somebody else's: network plugins add their own.
+fn allows(port: &Port, wanted: &AddressPair) -> bool {
+    // Neutron has its own way to write an address.
+    let plain = |text: &str| {
+        let (address, length) = text.split_once('/').unwrap_or((text, ""));
+        let address = address.parse::<IpAddr>().map_or_else(|_| address.to_owned(), |it| it.to_string());
+        let whole = if address.contains(':') { "128" } else { "32" };
+        (address, if length.is_empty() { whole.to_owned() } else { length.to_owned() })
+    };
+    let mac = wanted.mac_address.as_deref();
+    let fits = |it: &&(String, String)| plain(&it.0) == plain(&wanted.ip_address);
+    port.pairs.iter().filter(fits).any(|it| mac.is_none_or(|mac| it.1.eq_ignore_ascii_case(mac)))
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_pair_is_told_by_its_address_and_by_a_mac_that_was_asked_for() {
+        let pairs =
+            vec![("10.0.0.5".to_owned(), "fa:16:3e:00:00:01".to_owned()), ("fd00::1".to_owned(), "x".to_owned())];
+        let port = Port { pairs, ..Port::default() };
+        let allows = |address: &str, mac: Option<&str>| {
+            let pair = AddressPair { ip_address: address.into(), mac_address: mac.map(str::to_owned) };
+            super::allows(&port, &pair)
+        };
+        assert!(allows("10.0.0.5", None) && allows("10.0.0.5/32", None) && allows("FD00:0::1", None));
+        assert!(allows("10.0.0.5", Some("FA:16:3E:00:00:01")) && !allows("10.0.0.5", Some("fa:16:3e:00:00:02")));
+        assert!(!allows("10.0.0.6", None) && !allows("10.0.0.5/24", None));
+    }
     use crate::cloud::Address;
 
     #[test]
@@ -295,5 +341,9 @@ mod tests {
             {"type": "InternalIP", "address": "10.1.0.2"}, {"type": "InternalIP", "address": "fd00::2"},
             {"type": "InternalDNS", "address": "srv"}]);
         assert_eq!(told, expected);
+        // Where a pass could not look at the pool's address, only a list that has it replaces what was said before.
+        let before = json!({"addresses": [{"type": "ExternalIP", "address": "203.0.113.9"}, {"type": "InternalIP", "address": "10.0.0.9"}]});
+        assert!(tells_all(&told, &[]) && tells_all(&told, &outside(Some(&json!({"addresses": told})))));
+        assert!(!tells_all(&told, &outside(Some(&before))));
     }
 }

@@ -52,6 +52,22 @@ async fn a_server_of_the_go_provider_is_adopted_with_its_ids_and_goes_with_its_o
 }
 
 #[tokio::test]
+async fn what_is_plugged_or_unplugged_after_the_adoption_is_no_mismatch() {
+    let mut world = World::new(&json!({"rootVolume": {"sizeGiB": 1}}));
+    let (server, port, volume) = legacy(&world);
+    world.annotate(ADOPT_FROM, "capo");
+    assert_eq!(world.serve().await, Progress::Done, "{}", world.said("InstanceReady"));
+    world.settle();
+    // when somebody plugs another port in
+    world.plant("port", json!({"name": "hot", "network_id": PRIVATE, "fixed_ips": [], "device_id": server}));
+    world.settle();
+    assert_eq!(world.serve().await, Progress::Done, "{}", world.said("InstanceReady"));
+    assert_eq!(world.condition("InstanceReady").unwrap().0, "True");
+    assert_eq!(world.status()["resources"]["ports"], json!([{"id": port}]));
+    assert_eq!(world.status()["resources"]["volumes"], json!([{"id": volume}]));
+}
+
+#[tokio::test]
 async fn what_does_not_fit_is_said_and_nothing_is_made_beside_it() {
     for (fields, said) in [
         (
@@ -157,4 +173,12 @@ async fn drift_is_said_and_left_alone() {
     assert!(world.said("Drifted").starts_with("True/Differs: metadata team"), "{}", world.said("Drifted"));
     assert!(world.living("port").iter().any(|it| it.id == port));
     assert_eq!(world.condition("Ready").unwrap().0, "True");
+    // an address pair that the port was never given
+    let mut world = World::new(&json!({"ports": [{"network": {"id": PRIVATE}}]}));
+    assert_eq!(world.serve().await, Progress::Done);
+    world.spec.ports[0].allowed_address_pairs =
+        vec![serde_json::from_value(json!({"ipAddress": "10.0.0.99"})).unwrap()];
+    world.settle();
+    world.serve().await;
+    assert!(world.said("Drifted").contains("allowed address pairs"), "{}", world.said("Drifted"));
 }

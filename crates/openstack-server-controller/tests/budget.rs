@@ -51,3 +51,20 @@ async fn a_server_that_vanished_is_noticed_within_the_resync() {
     world.serve().await;
     assert!(world.said("Failed").starts_with("True/InstanceNotFound"), "{}", world.said("Failed"));
 }
+
+#[tokio::test]
+async fn what_a_cloud_can_do_is_remembered_through_an_outage_and_asked_for_once_a_minute() {
+    // given a server at rest whose cloud was asked what it can do hours ago
+    let mut world = World::new(&json!({}));
+    assert_eq!(world.serve().await, Progress::Done);
+    world.pass(Duration::from_hours(3));
+    // when the question fails from now on, then everything goes on with the old answer
+    world.strike(json!({"match": {"kind": "extensions"}, "action": {"status": {"status": 500}}}));
+    world.clear_log();
+    for _ in 0..100 {
+        assert_eq!(world.visit().await, Progress::Done);
+        world.pass(Duration::from_millis(300));
+    }
+    let asked = world.log().iter().filter(|it| it.as_str() == "extensions list").count();
+    assert!((1..=3).contains(&asked), "one question with its repetitions in half a minute, not {asked}");
+}

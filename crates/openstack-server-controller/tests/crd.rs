@@ -1,27 +1,14 @@
 //! The generated definitions are those in deploy/crds, and keep the promises made to people and to clusterctl.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
 
-use common::crd::compare;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
-};
+use common::crd::{compare, each_field};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use openstack_server_controller::crd::{definitions, yaml};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds/openstack-server-controller.yaml");
 
 fn schema(crd: &CustomResourceDefinition) -> &JSONSchemaProps {
     crd.spec.versions[0].schema.as_ref().and_then(|s| s.open_api_v3_schema.as_ref()).unwrap()
-}
-/// Calls back with every field and its path.
-fn walk(schema: &JSONSchemaProps, path: &str, seen: &mut dyn FnMut(&str, &JSONSchemaProps)) {
-    for (name, field) in schema.properties.iter().flatten() {
-        let path = format!("{path}.{name}");
-        seen(&path, field);
-        walk(field, &path, seen);
-    }
-    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &schema.items {
-        walk(items, &format!("{path}[]"), seen);
-    }
 }
 
 #[test]
@@ -34,7 +21,7 @@ fn the_file_in_deploy_is_what_the_types_say() {
 fn every_field_is_described_and_every_list_and_string_of_a_server_is_bounded() {
     for crd in definitions() {
         let mut fields = 0;
-        walk(schema(&crd), &crd.spec.names.kind, &mut |path, field| {
+        each_field(&crd, &mut |path, field| {
             fields += 1;
             assert_eq!(field.nullable, None, "{path}: null and absent would be two things");
             assert!(field.description.as_ref().is_some_and(|text| text.len() > 5), "{path} has no description");

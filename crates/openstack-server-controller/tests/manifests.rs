@@ -87,3 +87,18 @@ fn the_pod_meets_the_restricted_standard() {
         assert!(container["resources"]["limits"]["memory"].is_string());
     }
 }
+
+#[test]
+fn the_pod_may_reach_every_service_at_its_usual_port() {
+    let policy = shipped().into_iter().find(|it| it["kind"] == "NetworkPolicy").unwrap();
+    let rules = policy["spec"]["egress"].as_array().unwrap();
+    let open: Vec<(u64, u64)> = rules
+        .iter()
+        .flat_map(|rule| rule["ports"].as_array().unwrap())
+        .map(|it| (it["port"].as_u64().unwrap(), it["endPort"].as_u64().or(it["port"].as_u64()).unwrap()))
+        .collect();
+    // Keystone, Nova, Neutron, Glance, Cinder, Octavia
+    for port in [5000, 8774, 9696, 9292, 8776, 9876] {
+        assert!(open.iter().any(|(first, last)| (*first..=*last).contains(&port)), "{port}");
+    }
+}

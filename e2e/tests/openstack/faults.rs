@@ -1,7 +1,8 @@
 //! What goes wrong is said where people look, and mended without a restart.
-use crate::stage::{Stage, condition, spec};
+use crate::stage::{PATIENCE, Stage, condition, spec};
 use crate::tell;
 use e2e::Result;
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 #[tokio::test]
@@ -95,4 +96,29 @@ async fn ended() -> Result<()> {
     let left = stage.end_namespace().await?;
     assert!(left.is_empty(), "{left:?}");
     controller.kill().await
+}
+
+#[tokio::test]
+async fn credentials_are_kept_for_objects_that_another_process_serves() {
+    tell("credentials_are_kept_for_objects_that_another_process_serves", shared()).await;
+}
+async fn shared() -> Result<()> {
+    let stage = Stage::set("shared").await?;
+    stage.behave(&json!({"deletion": {"servers": {"fixed_ms": 8000}}})).await?;
+    // given two processes, of which one serves nothing in the namespace
+    let filtered =
+        |name: &str| stage.launch(name)?.arg("--leader-elect=false").arg(format!("--watch-filter={name}")).start();
+    let (mut busy, mut idle) = (filtered("busy")?, filtered("idle")?);
+    busy.wait_ready(PATIENCE).await?;
+    idle.wait_ready(PATIENCE).await?;
+    stage.create("srv", &spec(&json!({}))).await?;
+    let label = json!({"metadata": {"labels": {"cluster.x-k8s.io/watch-filter": "busy"}}});
+    stage.servers.patch("srv", &PatchParams::default(), &Patch::Merge(label)).await?;
+    stage.wait_ready("srv").await?;
+    stage.wait_finalizers("creds", &["custody.dev/openstack-credentials"]).await?;
+    // when the namespace goes, then its credentials are there for as long as the busy one needs them
+    let left = stage.end_namespace().await?;
+    assert!(left.is_empty(), "{left:?}");
+    busy.kill().await?;
+    idle.kill().await
 }

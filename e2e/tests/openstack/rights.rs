@@ -17,7 +17,7 @@ async fn what_is_asked_for_is_what_is_granted() {
     tell("what_is_asked_for_is_what_is_granted", story()).await;
 }
 async fn story() -> Result<()> {
-    // given a controller with the shipped rights, elected, and every kind that it may meet
+    // given a controller with the shipped rights, elected, another that waits for its end, and every kind that it may meet
     let plane = ControlPlane::start().await?;
     capi::install(plane.cluster()).await?;
     manifests::apply_text(plane.cluster(), "default", IMAGES).await?;
@@ -26,10 +26,14 @@ async fn story() -> Result<()> {
     let before = log.moment().await?;
     let mut controller = stage.launch("controller")?.start()?;
     controller.wait_ready(PATIENCE).await?;
+    let mut standby = stage.launch("standby")?.start()?;
+    standby.wait_ready(PATIENCE).await?;
     // when a machine of lent credentials, with an Image and an address of a pool, a bastion and a server that is refused live and die
     live(&stage, &Core::of(plane.cluster(), stage.namespace()).await?).await?;
-    let ended = controller.stop(Duration::from_secs(40)).await?;
-    assert!(ended.success(), "{ended}\n{}", controller.log_tail(20));
+    for replica in [&mut standby, &mut controller] {
+        let ended = replica.stop(Duration::from_secs(40)).await?;
+        assert!(ended.success(), "{ended}\n{}", replica.log_tail(20));
+    }
     // then nothing was denied, and everything that is granted was used
     let requests = log.requests(&stage.account.user(), before, log.moment().await?)?;
     let denied: Vec<_> = requests.keys().filter(|it| it.code == 403).map(ToString::to_string).collect();

@@ -13,8 +13,8 @@ use std::time::Duration;
 pub(crate) const BINARY: &str = "openstack-server-controller";
 const API_VERSION: &str = "infrastructure.cluster.x-k8s.io/v1alpha1";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
-const PRINCIPAL: &str = "openstack-controller";
-const SECRET: &str = "the-controllers-own-secret";
+pub(crate) const PRINCIPAL: &str = "openstack-controller";
+pub(crate) const SECRET: &str = "the-controllers-own-secret";
 /// The times of a quick cloud.
 const QUICK: [&str; 5] = [
     "--start-window-seconds=3",

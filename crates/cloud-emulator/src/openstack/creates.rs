@@ -106,7 +106,8 @@ impl OpenStackState {
             let word = "PortSecurityAndIPRequiredForSecurityGroups";
             return Err(Refused::new(Service::Network, StatusCode::BAD_REQUEST, word, message.to_owned()));
         }
-        let default = if secure { json!([super::scenery::DEFAULT_GROUP]) } else { json!([]) };
+        let standard = self.store.of_kind(Kind::SecurityGroup).find(|it| it.text("name") == "default");
+        let default = standard.filter(|_| secure).map_or(json!([]), |group| json!([group.id]));
         body["security_groups"] = groups.unwrap_or(default);
         body["allowed_address_pairs"] = fields.take("allowed_address_pairs").unwrap_or(json!([]));
         body["binding:vnic_type"] = json!(fields.text("binding:vnic_type")?.unwrap_or_else(|| "normal".into()));

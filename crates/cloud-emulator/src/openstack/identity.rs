@@ -7,15 +7,37 @@ use http::StatusCode;
 use http::header::{HOST, HeaderName, HeaderValue};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::HashSet;
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 const LIFE: Duration = Duration::from_hours(24);
 
-/// Tokens that were given out.
+/// Tokens that were given out here.
 #[derive(Debug, Default)]
-pub(super) struct Tokens(HashMap<String, (Arc<str>, Timestamp)>);
+pub(super) struct Tokens(HashSet<String>);
+
+/// What a token says, as a Fernet token does: whoever knows the cloud can read it without asking where it was given.
+struct Told<'t> {
+    region: &'t str,
+    until: Timestamp,
+    user: &'t str,
+}
+impl<'t> Told<'t> {
+    fn write(&self, dice: &mut Dice) -> String {
+        let Told { region, until, user } = self;
+        format!("gAAAA{:08x}{:08x}/{region}/{}/{user}", dice.id(), dice.id(), until.as_second())
+    }
+    fn read(token: &'t str) -> Option<Self> {
+        let mut parts = token.strip_prefix("gAAAA")?.splitn(4, '/').skip(1);
+        let (region, until, user) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Told { region, until: Timestamp::from_second(until.parse().ok()?).ok()?, user })
+    }
+}
+fn token_of(request: &Request) -> Option<&str> {
+    request.headers().get("x-auth-token")?.to_str().ok()
+}
 
 /// Who the body of a token request proves to be: the secret must be known, and name the same principal.
 pub(super) fn prove(request: &Request, principals: &Principals) -> Option<Arc<Principal>> {
@@ -43,39 +65,28 @@ pub(super) fn prove(request: &Request, principals: &Principals) -> Option<Arc<Pr
 }
 
 impl Tokens {
-    pub(super) fn holder(&self, request: &Request, principals: &Principals) -> Option<Arc<Principal>> {
-        let token = request.headers().get("x-auth-token")?.to_str().ok()?;
-        let (name, _) = self.0.get(token)?;
-        principals.all().into_iter().find(|it| it.name == *name)
+    /// Who a token was given to.
+    pub(super) fn holder(request: &Request, principals: &Principals) -> Option<Arc<Principal>> {
+        let told = Told::read(token_of(request)?)?;
+        principals.all().into_iter().find(|it| &*it.name == told.user)
     }
-    pub(super) fn expired(&self, request: &Request, now: Timestamp) -> bool {
-        let token = request.headers().get("x-auth-token").and_then(|it| it.to_str().ok()).unwrap_or_default();
-        self.0.get(token).is_some_and(|(_, until)| *until <= now)
+    /// Is the token good? One of another region of the same cloud is as good as one that was given here.
+    pub(super) fn accepts(&self, settings: &Settings, request: &Request, now: Timestamp) -> bool {
+        let Some(token) = token_of(request) else { return false };
+        let Some(told) = Told::read(token) else { return false };
+        now < told.until && (self.0.contains(token) || settings.regions.contains_key(told.region))
     }
-    /// Takes all tokens back; credentials stay good.
+    /// Takes back all tokens that were given here; credentials stay good.
     pub(super) fn revoke_all(&mut self) {
         self.0.clear();
     }
     pub(super) fn give(&mut self, settings: &Settings, dice: &mut Dice, call: Call<'_>) -> Result<Answer, Refused> {
         let until = later(call.now, LIFE);
-        let token = format!("gAAAA{:08x}{:08x}", dice.id(), dice.id());
-        self.0.insert(token.clone(), (call.principal.name.clone(), until));
+        let token = Told { region: &settings.region, until, user: &call.principal.name }.write(dice);
+        self.0.insert(token.clone());
         let base = base(call.request);
         let project = &*call.principal.account;
-        let entry = |type_: &str, name: &str, url: String| {
-            let endpoint = |interface: &str| json!({"interface": interface, "region": settings.region, "region_id": settings.region, "url": url});
-            json!({"type": type_, "name": name, "endpoints": [endpoint("internal"), endpoint("public")]})
-        };
-        let mut catalog = vec![
-            entry("identity", "keystone", format!("{base}/identity/v3")),
-            entry("compute", "nova", format!("{base}/compute/v2.1")),
-            entry("network", "neutron", format!("{base}/networking")),
-            entry("image", "glance", format!("{base}/image")),
-            entry("volumev3", "cinder", format!("{base}/volume/v3/{project}")),
-        ];
-        if !settings.lacks.contains("load-balancer") {
-            catalog.push(entry("load-balancer", "octavia", format!("{base}/load-balancer")));
-        }
+        let catalog = catalog(settings, &base, project);
         let body = json!({"token": {
             "methods": ["application_credential"],
             "expires_at": until,
@@ -90,6 +101,32 @@ impl Tokens {
         answer.header = Some((HeaderName::from_static("x-subject-token"), value));
         Ok(answer)
     }
+}
+/// All services in all regions, ours first. There is one Keystone for all.
+fn catalog(settings: &Settings, base: &str, project: &str) -> Vec<Value> {
+    let ours = (settings.region.as_str(), base);
+    let others = settings.regions.iter().map(|(region, base)| (region.as_str(), base.as_str()));
+    let regions: Vec<(&str, &str)> = iter::once(ours).chain(others).collect();
+    let entry = |type_: &str, name: &str, path: &str| {
+        let endpoints = |(region, at): &(&str, &str)| {
+            let at = if type_ == "identity" { base } else { at };
+            let (region, url) = (json!(region), format!("{at}{path}"));
+            ["internal", "public"]
+                .map(|interface| json!({"interface": interface, "region": region, "region_id": region, "url": url}))
+        };
+        json!({"type": type_, "name": name, "endpoints": regions.iter().flat_map(endpoints).collect::<Vec<_>>()})
+    };
+    let mut catalog = vec![
+        entry("identity", "keystone", "/identity/v3"),
+        entry("compute", "nova", "/compute/v2.1"),
+        entry("network", "neutron", "/networking"),
+        entry("image", "glance", "/image"),
+        entry("volumev3", "cinder", &format!("/volume/v3/{project}")),
+    ];
+    if !settings.lacks.contains("load-balancer") {
+        catalog.push(entry("load-balancer", "octavia", "/load-balancer"));
+    }
+    catalog
 }
 /// How the client reached us.
 fn base(request: &Request) -> String {

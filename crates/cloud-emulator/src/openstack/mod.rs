@@ -5,6 +5,9 @@
 //! write it), `/image`, `/volume/v3/<project>`, `/load-balancer`. A principal's name is the id of an application credential and the name of a
 //! user; its token is the secret of the one and the password of the other. The account is the project.
 //!
+//! One emulator is one region. `settings.regions` names others of the same cloud, each an emulator of its own: the catalog lists them after
+//! this one, and their tokens are good here. What stands in one region has other ids than in the next.
+//!
 //! `settings.lacks` takes names of Neutron's extensions, `load-balancer` (there is no Octavia), `microversions` (Nova is an old one), `hard-delete` (deleted
 //! servers stay, soft deleted) and `force-delete` (nobody may end them). Volumes of type `multiattach` take several servers. Set by hand as a tag, `!status` changes what a server's or volume's state looks like.
 mod balancers;
@@ -92,7 +95,7 @@ impl OpenStackState {
             ("versions", "get") => return Ok(versions(request, newest_compute(settings))),
             _ => {}
         }
-        if self.tokens.expired(request, call.now) {
+        if !self.tokens.accepts(settings, request, call.now) {
             return Err(Refused::unauthorized());
         }
         match (call.naming.kind, call.naming.verb) {
@@ -195,7 +198,7 @@ impl Cloud for OpenStackState {
             Naming { kind: "tokens", .. } => identity::prove(request, principals),
             // Versions are told to everybody.
             Naming { kind: "versions", .. } => Some(Arc::new(Principal { name: "anybody".into(), account: "".into() })),
-            _ => self.tokens.holder(request, principals),
+            _ => Tokens::holder(request, principals),
         }
     }
     fn permission(&self, naming: &Naming<'_>) -> Option<String> {

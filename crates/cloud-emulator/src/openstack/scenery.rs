@@ -7,8 +7,6 @@ use crate::kit::dice::Dice;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-pub(super) const DEFAULT_GROUP: &str = "5ec00000-0000-4000-8000-000000000001";
-
 /// The scenery: kind, id, body.
 fn all() -> Vec<(Kind, &'static str, Value)> {
     let image = |name: &str, tags: Value| json!({"name": name, "status": "active", "tags": tags, "visibility": "public", "min_disk": 0, "size": 1});
@@ -41,7 +39,11 @@ fn all() -> Vec<(Kind, &'static str, Value)> {
         (Kind::Subnet, "5b700000-0000-4000-8000-000000000003", subnet("tagged-subnet", tagged, "10.2.0.0/16")),
         (Kind::Subnet, "5b700000-0000-4000-8000-000000000004", subnet("tagged-second", tagged, "10.3.0.0/16")),
         (Kind::Subnet, "5b700000-0000-4000-8000-00000000000e", subnet("public-subnet", public, "203.0.113.0/24")),
-        (Kind::SecurityGroup, DEFAULT_GROUP, json!({"name": "default", "description": "Default security group"})),
+        (
+            Kind::SecurityGroup,
+            "5ec00000-0000-4000-8000-000000000001",
+            json!({"name": "default", "description": "Default security group"}),
+        ),
         (Kind::SecurityGroup, "5ec00000-0000-4000-8000-000000000002", json!({"name": "web", "description": "web"})),
         (Kind::Router, router, json!({"name": "router", "external_gateway_info": {"network_id": public}})),
         (
@@ -79,13 +81,36 @@ fn all() -> Vec<(Kind, &'static str, Value)> {
     ]
 }
 
+/// The group of an id that differs from region to region; in the region that is nobody's choice, ids are as written above.
+fn variant(region: &str) -> String {
+    if region == Settings::default().region {
+        return "8000".to_owned();
+    }
+    let sum = region.bytes().fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
+    format!("{:04x}", 0x8000 | (sum & 0x3fff))
+}
+fn vary(text: &str, variant: &str) -> String {
+    text.replace("-4000-8000-", &format!("-4000-{variant}-"))
+}
+/// The ids in a body lead to the same region's things.
+fn vary_within(value: &mut Value, variant: &str) {
+    match value {
+        Value::String(text) => *text = vary(text, variant),
+        Value::Array(items) => items.iter_mut().for_each(|it| vary_within(it, variant)),
+        Value::Object(fields) => fields.values_mut().for_each(|it| vary_within(it, variant)),
+        _ => {}
+    }
+}
+
 impl OpenStackState {
     /// Puts the scenery up.
     pub(super) fn furnish(&mut self, settings: &Settings, dice: &mut Dice) {
-        for (kind, id, body) in all() {
+        let variant = variant(&settings.region);
+        for (kind, id, mut body) in all() {
+            vary_within(&mut body, &variant);
             let maker = Maker { project: None, name: "cloud".into(), planted: true, born: Timestamp::UNIX_EPOCH };
             let body = if let Value::Object(map) = body { map } else { Map::new() };
-            self.store.put(settings, dice, maker, kind, id, body, None);
+            self.store.put(settings, dice, maker, kind, &vary(id, &variant), body, None);
         }
     }
 }

@@ -259,6 +259,19 @@ impl Store {
             ghost_until: later(gone, settings.lag.ghost.draw(dice)),
             looks_alive: settings.lag.ghosts.alive(dice),
         });
+        if thing.kind == Kind::Port {
+            self.free_addresses(id);
+        }
+    }
+    /// A floating IP outlives the port that it leads to, and leads nowhere then.
+    fn free_addresses(&mut self, port: &str) {
+        let all: Vec<usize> = self.listed[Kind::FloatingIp.index()].values().copied().collect();
+        for floating in all {
+            let body = &mut self.things[floating].body;
+            if body.get("port_id").and_then(Value::as_str) == Some(port) {
+                body.extend([("port_id".to_owned(), Value::Null), ("status".to_owned(), Value::from("DOWN"))]);
+            }
+        }
     }
     /// Lets the ends of servers reach what hangs on them: ports are unplugged, volumes go along.
     pub(super) fn settle(&mut self, settings: &Settings, dice: &mut Dice, now: Timestamp) {

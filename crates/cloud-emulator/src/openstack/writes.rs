@@ -23,7 +23,7 @@ impl OpenStackState {
             && let Some(port) = fields.take("port_id")
         {
             if let Some(port) = port.as_str()
-                && self.store.seen(project, Kind::Port, port, call.now).is_none()
+                && self.store.seen(project, Kind::Port, port, call.now).is_none_or(|it| it.end.is_some())
             {
                 return Err(Refused::not_found(Kind::Port, port));
             }

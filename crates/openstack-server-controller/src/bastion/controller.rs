@@ -1,7 +1,7 @@
 //! Clusters in the process: what the runtime calls.
 use super::reconcile::{Reconciler, Subject};
 use crate::api::OpenStackCluster;
-use crate::controller::{after, hold, say_invalid};
+use crate::controller::{hold, say_invalid};
 use crate::keeper::Keeper;
 use async_trait::async_trait;
 use common::clock::SharedClock;
@@ -33,7 +33,7 @@ impl runner::Reconciler for Clusters {
         hold(&self.keeper, view, &object.spec.identity_ref).await;
         let visit = self.reconciler.visit(Subject { view, spec: &object.spec, status }, paused, &*self.desk.api).await;
         self.desk.tell(view, &visit.report);
-        after(&visit.report, &visit.written)
+        Next::after(&visit.report, &visit.written)
     }
     async fn invalid(&self, view: &OwnerView, status: &Value, why: &str) -> Next {
         say_invalid(&self.desk, super::CONTROLLER, &self.clock, view, status, why).await

@@ -1,15 +1,20 @@
 //! The bastion of an OpenStackCluster: an OpenStackServer of its own, and a floating IP that outlives its replacements.
+mod address;
 pub mod controller;
 pub mod estate;
 mod networks;
 pub mod reconcile;
 
-use crate::api::{ApiServerSpec, FailureDomain, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec};
+use crate::api::{
+    ApiServerSpec, FailureDomain, IdentityRef, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec,
+};
 use crate::derive::{differing, spec_hash};
 use crate::names::{ENDPOINT_READY, reason};
+use crate::parents::{held_by_capo, request_adoption};
 use crate::servers::{is_owned, was_ready};
 use common::conditions::{Statement, Tri};
 use kube::ResourceExt;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The controller of bastions: in annotations, finalizer and place.
@@ -36,8 +41,13 @@ pub enum Step {
     Use,
 }
 
-/// Decides. `wanted` is the spec of the server, if there shall be one.
-pub fn decide(wanted: Option<&OpenStackServerSpec>, found: Option<&OpenStackServer>, cluster_uid: &str) -> Step {
+/// Decides. `wanted` is the spec of the server, if there shall be one; `adopts`: what the Go provider made is asked for.
+pub fn decide(
+    wanted: Option<&OpenStackServerSpec>,
+    found: Option<&OpenStackServer>,
+    cluster_uid: &str,
+    adopts: bool,
+) -> Step {
     let (wanted, found) = match (wanted, found) {
         (None, None) => return Step::Nothing,
         (Some(_), None) => return Step::Create,
@@ -52,14 +62,15 @@ pub fn decide(wanted: Option<&OpenStackServerSpec>, found: Option<&OpenStackServ
     if found.metadata.deletion_timestamp.is_some() {
         return Step::Wait("the previous bastion is being deleted".into());
     }
-    let Some(wanted) = wanted else { return Step::Delete("no bastion is wanted".into()) };
-    let same = match found.annotations().get(SPEC_HASH) {
-        Some(hash) => *hash == spec_hash(wanted),
-        // Made by the Go provider: what it says itself counts.
-        None => differing(wanted, &found.spec).is_empty(),
-    };
-    if !same {
-        return Step::Delete(format!("its spec changed: {}", differing(wanted, &found.spec).join(", ")));
+    let unwanted = wanted.map_or(Some("no bastion is wanted".to_owned()), |wanted| change(wanted, found, adopts));
+    if let Some(why) = unwanted {
+        // Deleted now, it would never go: nobody would take the other provider's finalizer off.
+        let early = adopts && held_by_capo(found);
+        return if early {
+            Step::Wait(format!("it is taken over before it is deleted: {why}"))
+        } else {
+            Step::Delete(why)
+        };
     }
     if let Some(("True", reason, message)) = crate::servers::said(found, crate::names::FAILED) {
         return Step::Refuse(format!("{reason}: {message}"));
@@ -69,6 +80,38 @@ pub fn decide(wanted: Option<&OpenStackServerSpec>, found: Option<&OpenStackServ
     }
     let why = crate::servers::said(found, crate::names::INSTANCE_READY).map_or("", |it| it.2);
     Step::Wait(if why.is_empty() { "the server is being made".into() } else { why.to_owned() })
+}
+
+/// Why a server is no longer the one that is wanted.
+fn change(wanted: &OpenStackServerSpec, found: &OpenStackServer, adopts: bool) -> Option<String> {
+    let differs = || format!("its spec changed: {}", differing(wanted, &found.spec).join(", "));
+    match found.annotations().get(SPEC_HASH) {
+        Some(hash) => (*hash != spec_hash(wanted)).then(differs),
+        // The Go provider's versions derive one spec in several ways; what is taken over is taken as it stands.
+        None if adopts => None,
+        None => (!differing(wanted, &found.spec).is_empty()).then(differs),
+    }
+}
+/// What must be written on a server of ours before anything else is done with it: who is asked to take it over, and what it
+/// is compared with from now on, and other credentials.
+pub fn mend(
+    found: &OpenStackServer,
+    wanted: Option<&OpenStackServerSpec>,
+    identity: Option<&IdentityRef>,
+    adopts: bool,
+) -> Option<Value> {
+    let mut patch = request_adoption(found).filter(|_| adopts).unwrap_or_else(|| json!({}));
+    if let Some(wanted) = wanted
+        && found.metadata.deletion_timestamp.is_none()
+        && !found.annotations().contains_key(SPEC_HASH)
+        && change(wanted, found, adopts).is_none()
+    {
+        patch["metadata"]["annotations"][SPEC_HASH] = json!(spec_hash(wanted));
+    }
+    if let Some(identity) = identity {
+        patch["spec"]["identityRef"] = json!(identity);
+    }
+    (patch != json!({})).then_some(patch)
 }
 
 /// What somebody else has made already.
@@ -124,7 +167,6 @@ pub fn endpoint(spec: &OpenStackClusterSpec) -> Statement {
 #[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
 
     fn spec(flavor: &str) -> OpenStackServerSpec {
         OpenStackServerSpec { flavor: Some(flavor.into()), ..OpenStackServerSpec::default() }
@@ -144,38 +186,70 @@ mod tests {
     #[test]
     fn a_bastion_is_made_waited_for_and_used() {
         let wanted = spec("a");
-        assert_eq!(decide(Some(&wanted), None, "u"), Step::Create);
-        assert!(matches!(decide(Some(&wanted), Some(&found("a", json!({}), json!({}))), "u"), Step::Wait(_)));
+        assert_eq!(decide(Some(&wanted), None, "u", false), Step::Create);
+        assert!(matches!(decide(Some(&wanted), Some(&found("a", json!({}), json!({}))), "u", false), Step::Wait(_)));
         assert_eq!(
-            decide(Some(&wanted), Some(&found("a", condition("Ready", "Reconciled"), json!({}))), "u"),
+            decide(Some(&wanted), Some(&found("a", condition("Ready", "Reconciled"), json!({}))), "u", false),
             Step::Use
         );
         assert!(matches!(
-            decide(Some(&wanted), Some(&found("a", condition("Failed", "InstanceNotFound"), json!({}))), "u"),
+            decide(Some(&wanted), Some(&found("a", condition("Failed", "InstanceNotFound"), json!({}))), "u", false),
             Step::Refuse(_)
         ));
     }
     #[test]
     fn another_spec_or_no_wish_removes_it() {
         let ready = found("a", condition("Ready", "Reconciled"), json!({}));
-        assert_eq!(decide(Some(&spec("b")), Some(&ready), "u"), Step::Delete("its spec changed: flavor".into()));
-        assert!(matches!(decide(None, Some(&ready), "u"), Step::Delete(_)));
-        assert_eq!(decide(None, None, "u"), Step::Nothing);
+        assert_eq!(decide(Some(&spec("b")), Some(&ready), "u", false), Step::Delete("its spec changed: flavor".into()));
+        assert!(matches!(decide(None, Some(&ready), "u", false), Step::Delete(_)));
+        assert_eq!(decide(None, None, "u", false), Step::Nothing);
     }
     #[test]
     fn one_that_is_going_is_never_used_and_a_strangers_is_never_touched() {
         let going = found("a", condition("Ready", "Reconciled"), json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
-        assert!(matches!(decide(Some(&spec("a")), Some(&going), "u"), Step::Wait(_)));
+        assert!(matches!(decide(Some(&spec("a")), Some(&going), "u", false), Step::Wait(_)));
         let stranger = found("a", condition("Ready", "Reconciled"), json!({}));
-        assert!(matches!(decide(Some(&spec("a")), Some(&stranger), "other"), Step::Refuse(_)));
-        assert_eq!(decide(None, Some(&stranger), "other"), Step::Nothing);
+        assert!(matches!(decide(Some(&spec("a")), Some(&stranger), "other", false), Step::Refuse(_)));
+        assert_eq!(decide(None, Some(&stranger), "other", false), Step::Nothing);
+    }
+    /// As the Go provider left it.
+    fn of_capo(spec: &OpenStackServerSpec, annotations: Value) -> OpenStackServer {
+        let finalizers = [crate::names::CAPO_SERVER_FINALIZER];
+        let more = json!({"annotations": annotations, "finalizers": finalizers});
+        OpenStackServer { spec: spec.clone(), ..found("a", condition("Ready", "Reconciled"), more) }
     }
     #[test]
     fn a_server_of_the_go_provider_is_kept_if_it_is_as_wanted() {
         let mut capo = found("a", condition("Ready", "Reconciled"), json!({}));
         capo.metadata.annotations = None;
-        assert_eq!(decide(Some(&spec("a")), Some(&capo), "u"), Step::Use);
-        assert!(matches!(decide(Some(&spec("b")), Some(&capo), "u"), Step::Delete(_)));
+        assert_eq!(decide(Some(&spec("a")), Some(&capo), "u", false), Step::Use);
+        assert!(matches!(decide(Some(&spec("b")), Some(&capo), "u", false), Step::Delete(_)));
+        // tags are a set: the other provider keeps them as they came
+        let tagged = |tags: [&str; 2]| OpenStackServerSpec { tags: tags.map(str::to_owned).into(), ..spec("a") };
+        capo.spec = tagged(["b", "a"]);
+        assert_eq!(decide(Some(&tagged(["a", "b"])), Some(&capo), "u", false), Step::Use);
+    }
+    #[test]
+    fn what_is_taken_over_is_taken_as_it_stands_and_compared_from_then_on() {
+        let capo = of_capo(&spec("other"), json!({}));
+        assert_eq!(decide(Some(&spec("a")), Some(&capo), "u", true), Step::Use);
+        let patch = mend(&capo, Some(&spec("a")), None, true).unwrap();
+        assert_eq!(
+            patch["metadata"]["annotations"],
+            json!({"custody.dev/adopt-from": "capo", SPEC_HASH: spec_hash(&spec("a"))})
+        );
+        // when it was stamped, then another wish is a change; it waits until the server is ours to delete
+        let stamped = of_capo(&spec("other"), patch["metadata"]["annotations"].clone());
+        assert_eq!(mend(&stamped, Some(&spec("a")), None, true), None);
+        assert_eq!(decide(Some(&spec("a")), Some(&stamped), "u", true), Step::Use);
+        assert!(matches!(decide(Some(&spec("b")), Some(&stamped), "u", true), Step::Wait(_)));
+        assert!(matches!(decide(None, Some(&capo), "u", true), Step::Wait(_)));
+        let mut ours = stamped;
+        ours.metadata.finalizers = Some(vec!["custody.dev/openstack".into()]);
+        assert!(matches!(decide(Some(&spec("b")), Some(&ours), "u", true), Step::Delete(_)));
+        assert!(matches!(decide(None, Some(&ours), "u", true), Step::Delete(_)));
+        // what differs and is not taken over is not stamped: it would pass for what is wanted
+        assert_eq!(mend(&of_capo(&spec("other"), json!({})), Some(&spec("a")), None, false), None);
     }
     #[test]
     fn zones_are_for_the_control_plane_unless_others_are_named_or_none_is() {

@@ -1,22 +1,25 @@
 //! One visit of one cluster, as a table of contents: the network is found, the cluster is ready, then comes the bastion.
+use super::address::Scene;
 use super::estate::{BastionEstate, Wish as Address, slot};
 use super::networks::{Networks, Survey};
-use super::{CONTROLLER, KIND, Made, SPEC_HASH, Step, decide, endpoint, failure_domains, unsupported};
+use super::{CONTROLLER, KIND, Made, SPEC_HASH, Step, decide, endpoint, failure_domains, mend, unsupported};
 use crate::api::{
-    BastionStatus, GROUP, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer, OpenStackServerSpec,
+    BastionStatus, GROUP, IdentityRef, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer,
+    OpenStackServerSpec,
 };
-use crate::cloud::{Item, Kind};
-use crate::derive::{Defaults, server_spec, spec_hash};
+use crate::cloud::Kind;
+use crate::derive::{Defaults, differing, server_spec, spec_hash};
 use crate::inputs::{Inputs, Missing};
 use crate::names::{BASTION_READY, CAPO, reason};
-use crate::parents::{adopts, cluster_name, management_port, missing, request_adoption, serves, waiting};
-use crate::servers::{Parent, Servers, server};
+use crate::parents::{cluster_name, ledger, management_port, missing, rotated, serves, waiting};
+use crate::servers::{Parent, Servers, is_owned, server};
 use crate::session::{Session, Sessions};
 use common::clock::SharedClock;
 use common::concern::Concern;
 use common::conditions::{Statement, Tri};
 use common::engine::Engine;
 use common::engine::estate::{Fault, Freshness};
+use common::engine::fence::TOO_LATE;
 use common::engine::owner::{OwnerApi, OwnerView};
 use common::engine::report::{Note, Progress, Report};
 use common::names::{self, reason as shared};
@@ -52,7 +55,6 @@ pub struct Reconciler {
     inputs: Arc<dyn Inputs>,
     servers: Arc<dyn Servers>,
     clock: SharedClock,
-    adopt_all: bool,
 }
 
 /// How the bastion stands.
@@ -94,9 +96,8 @@ impl Reconciler {
         inputs: Arc<dyn Inputs>,
         servers: Arc<dyn Servers>,
         clock: SharedClock,
-        adopt_all: bool,
     ) -> Self {
-        Reconciler { engine, sessions, inputs, servers, clock, adopt_all }
+        Reconciler { engine, sessions, inputs, servers, clock }
     }
     /// The engine, for what is not a visit.
     pub fn engine(&self) -> &Engine {
@@ -210,7 +211,8 @@ impl Reconciler {
         let wanted = if view.deleting { None } else { Self::wanted(spec, known, networks)? };
         let name = server_name(view);
         let found = self.servers.get(&view.namespace, &name).await.map_err(missing)?;
-        let step = decide(wanted.as_ref(), found.as_ref(), &view.uid);
+        let adopts = self.engine.guard().adopts(view, CAPO);
+        let step = decide(wanted.as_ref(), found.as_ref(), &view.uid, adopts);
         let mut notes = Vec::new();
         let scope = session.cloud().identity().await.map_err(Progress::Failed)?.scope();
         // While paused, and where the engine may not act, nothing is made or removed.
@@ -270,23 +272,37 @@ impl Reconciler {
 
     async fn carry_out(
         &self,
-        Subject { view, .. }: Subject<'_>,
+        Subject { view, spec, .. }: Subject<'_>,
         step: &Step,
         wanted: Option<&OpenStackServerSpec>,
         found: Option<&OpenStackServer>,
         notes: &mut Vec<Note>,
     ) -> Result<(), Progress> {
-        let adopts = adopts(view, self.adopt_all);
+        // A leader that was frozen on the way may decide nothing any more.
+        if !self.engine.in_lease() {
+            return Err(Progress::Stale(TOO_LATE.into()));
+        }
+        let adopts = self.engine.guard().adopts(view, CAPO);
+        if let Some(found) = found.filter(|it| is_owned(it, &view.uid))
+            && let Some(patch) = mend(found, wanted, rotated(found, &view.uid, Some(identity(spec))), adopts)
+        {
+            self.servers.patch(found, &patch).await.map_err(missing)?;
+            let differs = wanted.map(|wanted| differing(wanted, &found.spec)).unwrap_or_default();
+            if !differs.is_empty() {
+                let message = format!("it is kept as it is, though it differs from the spec: {}", differs.join(", "));
+                notes.push(Note { warning: false, reason: "BastionAdopted", message });
+            }
+        }
         match (step, wanted, found) {
-            (Step::Create, Some(spec), _) => {
+            (Step::Create, Some(wanted), _) => {
                 let api_version = format!("{GROUP}/v1beta2");
                 let cluster = cluster_name(view);
                 let parent = Parent { view, api_version: &api_version, kind: KIND, cluster: &cluster };
-                let mut annotations = BTreeMap::from([(SPEC_HASH.to_owned(), spec_hash(spec))]);
+                let mut annotations = BTreeMap::from([(SPEC_HASH.to_owned(), spec_hash(wanted))]);
                 if adopts {
                     annotations.insert(names::ADOPT_FROM.to_owned(), CAPO.to_owned());
                 }
-                let object = server(parent, &server_name(view), spec.clone(), annotations);
+                let object = server(parent, &server_name(view), wanted.clone(), annotations);
                 self.servers.create(&object).await.map_err(missing)?;
                 let message = format!("OpenStackServer {}", server_name(view));
                 notes.push(Note { warning: false, reason: "BastionCreated", message });
@@ -294,15 +310,6 @@ impl Reconciler {
             (Step::Delete(why), _, Some(found)) => {
                 self.servers.delete(found).await.map_err(missing)?;
                 notes.push(Note { warning: false, reason: "BastionDeleted", message: why.clone() });
-            }
-            (_, Some(wanted), Some(found)) if wanted.identity_ref != found.spec.identity_ref => {
-                let patch = json!({"spec": {"identityRef": wanted.identity_ref}});
-                self.servers.patch(found, &patch).await.map_err(missing)?;
-            }
-            (_, Some(_), Some(found)) if adopts => {
-                if let Some(patch) = request_adoption(found) {
-                    self.servers.patch(found, &patch).await.map_err(missing)?;
-                }
             }
             _ => {}
         }
@@ -320,45 +327,33 @@ impl Reconciler {
         known: &OpenStackClusterStatus,
     ) -> Result<Address, Progress> {
         let Some(external) = networks.external.as_ref().filter(|_| wanted) else { return Ok(Address::None) };
-        let pinned = spec.bastion.as_ref().and_then(|it| it.floating_ip.clone());
-        let adopts = adopts(view, self.adopt_all);
-        if pinned.is_none() && !adopts {
-            return Ok(Address::Make { network: external.id.clone(), address: None, adopt: None });
-        }
-        let kinds = BTreeSet::from([Kind::FloatingIp]);
-        let snapshots = session.snapshots(&kinds, Freshness::Any).await.map_err(Progress::Failed)?;
-        let all = || {
-            snapshots
-                .iter()
-                .flat_map(|it| &it.items)
-                .filter_map(|item| if let Item::FloatingIp(it) = item { Some((item, it)) } else { None })
-        };
+        let ledger = ledger(view, CONTROLLER);
         let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
-        if let Some(address) = pinned {
-            let found = all().find(|(_, it)| it.address == address);
-            return Ok(match found {
-                // One that we had to make ourselves stays ours.
-                Some((item, _)) if concern.touches(&item.mark()) => {
-                    Address::Make { network: external.id.clone(), address: Some(address), adopt: None }
-                }
-                Some((_, it)) => Address::Use(it.id.clone()),
-                None => Address::Make { network: external.id.clone(), address: Some(address), adopt: None },
-            });
-        }
-        let before = known.bastion.as_ref().and_then(|it| it.floating_ip.clone());
-        let legacy = all().find(|(item, it)| {
-            let ours = item.mark() == common::identity::MarkSeen::Nothing || concern.touches(&item.mark());
-            ours && (it.port.as_deref().is_some_and(|port| Some(port) == target)
-                || before.as_ref() == Some(&it.address))
-        });
-        // Without knowing where the bastion stands nothing can be told: a second address would be made beside its own.
-        if legacy.is_none() && target.is_none() {
-            return Ok(Address::None);
-        }
-        Ok(Address::Make { network: external.id.clone(), address: None, adopt: legacy.map(|(_, it)| it.id.clone()) })
+        let scene = Scene {
+            network: &external.id,
+            pinned: spec.bastion.as_ref().and_then(|it| it.floating_ip.as_deref()),
+            record: slot().and_then(|slot| ledger.as_ref()?.records.get(&slot)),
+            adopts: self.engine.guard().adopts(view, CAPO),
+            target,
+            before: known.bastion.as_ref().and_then(|it| it.floating_ip.as_deref()),
+            concern: &concern,
+        };
+        let kinds = BTreeSet::from([Kind::FloatingIp]);
+        let snapshots = if scene.needs_list() {
+            session.snapshots(&kinds, Freshness::Any).await.map_err(Progress::Failed)?
+        } else {
+            Vec::new()
+        };
+        let refused = |message: String| Progress::Blocked { reason: reason::FLOATING_IP_ERROR, message };
+        scene.wish(snapshots.iter().flat_map(|it| &it.items)).map_err(refused)
     }
 }
 
+/// The bastion's own credentials, or else those of the cluster.
+fn identity(spec: &OpenStackClusterSpec) -> &IdentityRef {
+    let own = spec.bastion.as_ref().and_then(|it| it.spec.as_ref()?.identity_ref.as_ref());
+    own.unwrap_or(&spec.identity_ref)
+}
 /// What the server of the bastion is called.
 pub fn server_name(view: &OwnerView) -> String {
     format!("{}-bastion", cluster_name(view))

@@ -1,5 +1,5 @@
 //! Octavia: members of pools of load balancers that somebody else made.
-use super::connection::Service;
+use super::catalog::Service;
 use super::{Client, encode, transient, wire};
 use crate::cloud::{Backend, Cloud as _, Inventory, Kind};
 use common::engine::estate::Fault;

@@ -2,6 +2,7 @@
 //!
 //! Reads are repeated a little, because a read can do no harm. Writes are sent once; only a refused token, which is the
 //! service's word that nothing happened, is replaced and the call sent again, once.
+use super::catalog::{Catalog, Service};
 use super::reply::{self, Complaint, Unreadable};
 use crate::clouds::{CloudConfig, Credential, Domain, Method as Proof, Named};
 use crate::names::reason;
@@ -13,7 +14,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 
@@ -40,56 +41,6 @@ impl Default for Limits {
     }
 }
 
-/// The services in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Service {
-    /// Nova.
-    Compute,
-    /// Neutron.
-    Network,
-    /// Glance.
-    Image,
-    /// Cinder.
-    BlockStorage,
-    /// Octavia.
-    LoadBalancer,
-}
-impl Service {
-    const COUNT: usize = 5;
-    fn index(self) -> usize {
-        match self {
-            Service::Compute => 0,
-            Service::Network => 1,
-            Service::Image => 2,
-            Service::BlockStorage => 3,
-            Service::LoadBalancer => 4,
-        }
-    }
-    /// Its type in the catalog, the first of [`Service::types`].
-    pub fn name(self) -> &'static str {
-        self.types()[0]
-    }
-    fn types(self) -> &'static [&'static str] {
-        match self {
-            Service::Compute => &["compute"],
-            Service::Network => &["network"],
-            Service::Image => &["image"],
-            Service::BlockStorage => &["block-storage", "volumev3", "volume", "block-store"],
-            Service::LoadBalancer => &["load-balancer"],
-        }
-    }
-    /// Catalogs write some endpoints without their version.
-    fn versioned(self, url: &str) -> String {
-        let url = url.trim_end_matches('/');
-        let missing = |version: &str| !url.ends_with(version);
-        match self {
-            Service::Network | Service::LoadBalancer if missing("/v2.0") => format!("{url}/v2.0"),
-            Service::Image if missing("/v2") => format!("{url}/v2"),
-            _ => url.to_owned(),
-        }
-    }
-}
-
 #[derive(Deserialize)]
 struct TokenReply {
     token: TokenBody,
@@ -101,7 +52,7 @@ struct TokenBody {
     project: Option<NamedReply>,
     user: NamedReply,
     #[serde(default)]
-    catalog: Vec<CatalogEntry>,
+    catalog: Catalog,
 }
 #[derive(Clone, Deserialize)]
 struct NamedReply {
@@ -109,31 +60,6 @@ struct NamedReply {
     #[serde(default)]
     name: String,
 }
-#[derive(Clone, Deserialize)]
-struct CatalogEntry {
-    #[serde(rename = "type")]
-    type_: String,
-    #[serde(default)]
-    endpoints: Vec<EndpointReply>,
-}
-#[derive(Clone, Deserialize)]
-struct EndpointReply {
-    interface: String,
-    #[serde(default)]
-    region: Option<String>,
-    #[serde(default)]
-    region_id: Option<String>,
-    url: String,
-}
-impl EndpointReply {
-    fn region(&self) -> &str {
-        self.region_id.as_deref().or(self.region.as_deref()).unwrap_or_default()
-    }
-    fn is_in(&self, region: &str) -> bool {
-        self.region_id.as_deref() == Some(region) || self.region.as_deref() == Some(region)
-    }
-}
-
 /// A token, and what came with it.
 pub struct Token {
     value: HeaderValue,
@@ -145,7 +71,7 @@ pub struct Token {
     pub region: String,
     /// The cloud's date when it was given.
     pub date: Timestamp,
-    catalog: Vec<CatalogEntry>,
+    catalog: Catalog,
     renew_at: Boot,
 }
 
@@ -196,6 +122,8 @@ pub struct Connection {
     /// Bounds.
     pub limits: Limits,
     token: Mutex<Option<Arc<Token>>>,
+    /// The region of who names none, once it is known: what is looked after does not move when the catalog is sorted anew.
+    first_region: OnceLock<String>,
     lanes: [Semaphore; Service::COUNT],
 }
 
@@ -203,7 +131,7 @@ impl Connection {
     /// Nothing is asked yet.
     pub fn new(transport: Arc<dyn Transport>, clock: SharedClock, config: CloudConfig, limits: Limits) -> Self {
         let lanes = std::array::from_fn(|_| Semaphore::new(limits.at_once));
-        Connection { transport, clock, config, limits, token: Mutex::new(None), lanes }
+        Connection { transport, clock, config, limits, token: Mutex::new(None), first_region: OnceLock::new(), lanes }
     }
 
     /// The token; a new one shortly before the old one ends. One asks, the others wait for it.
@@ -278,20 +206,28 @@ impl Connection {
         // The cloud's clock and ours need not agree: only the length of its life counts.
         let life = token.expires_at.duration_since(date);
         let life = Duration::try_from(life).unwrap_or_default();
-        let mut token = Token {
+        let region = self.config.region.clone();
+        Ok(Token {
             value,
             project: project.id,
             user: if token.user.name.is_empty() { token.user.id } else { token.user.name },
-            region: String::new(),
+            region: region.map_or_else(|| self.first_region(&token.catalog), Ok)?,
             date,
             catalog: token.catalog,
             renew_at: asked + life.mul_f64(0.8),
-        };
-        token.region = match &self.config.region {
-            Some(region) => region.clone(),
-            None => token.endpoints(Service::Compute).next().map(|it| it.region().to_owned()).unwrap_or_default(),
-        };
-        Ok(token)
+        })
+    }
+
+    /// A catalog that lacks servers for a moment tells no region: what is looked after would be nowhere, and stay there.
+    fn first_region(&self, catalog: &Catalog) -> Result<String, Fault> {
+        if let Some(known) = self.first_region.get() {
+            return Ok(known.clone());
+        }
+        match catalog.first_region(&self.config.interface) {
+            Some(first) => Ok(self.first_region.get_or_init(|| first.to_owned()).clone()),
+            None if self.config.overrides.contains_key(Service::Compute.name()) => Ok(String::new()),
+            None => Err(Fault::Transient("Keystone: the catalog names no endpoint of service compute".into())),
+        }
     }
 
     /// Does the cloud have this service for us?
@@ -305,19 +241,8 @@ impl Connection {
         if let Some(url) = self.config.overrides.get(service.name()) {
             return Ok(url.trim_end_matches('/').to_owned());
         }
-        let fits = |it: &&EndpointReply| {
-            it.interface == self.config.interface && (token.region.is_empty() || it.is_in(&token.region))
-        };
-        let found = token.endpoints(service).find(fits);
-        found.map(|it| service.versioned(&it.url)).ok_or_else(|| Fault::Terminal {
-            reason: reason::NOT_SUPPORTED,
-            message: format!(
-                "the catalog has no {} endpoint of service {} in region {:?}",
-                self.config.interface,
-                service.name(),
-                token.region
-            ),
-        })
+        let found = token.catalog.endpoint(service, &self.config.interface, &token.region);
+        found.map_err(|message| Fault::Terminal { reason: reason::NOT_SUPPORTED, message })
     }
 
     fn request(&self, token: &Token, ask: &Ask<'_>) -> Result<Request, Fault> {
@@ -405,13 +330,6 @@ impl Connection {
     }
 }
 
-impl Token {
-    fn endpoints(&self, service: Service) -> impl Iterator<Item = &EndpointReply> {
-        let entries = service.types().iter().filter_map(|name| self.catalog.iter().find(|entry| entry.type_ == *name));
-        entries.flat_map(|entry| &entry.endpoints)
-    }
-}
-
 fn domain(domain: &Domain) -> Value {
     match domain {
         Domain::Id(id) => json!({"id": id}),
@@ -452,6 +370,40 @@ fn proof(method: &Proof) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use async_trait::async_trait;
+    use common::clock::SystemClock;
+
+    /// Gives a token with the next of these catalogs.
+    struct Keystone(std::sync::Mutex<Vec<Value>>);
+    #[async_trait]
+    impl Transport for Keystone {
+        async fn exchange(&self, _: Request) -> Result<Response, TransportError> {
+            let catalog = self.0.lock().unwrap().remove(0);
+            let token = json!({"expires_at": "2027-01-01T00:00:00Z", "project": {"id": "p"}, "user": {"id": "u"}, "catalog": catalog});
+            let reply = http::Response::builder()
+                .status(StatusCode::CREATED)
+                .header("x-subject-token", "t")
+                .header(header::DATE, "Fri, 01 Jan 2027 00:00:00 GMT");
+            Ok(reply.body(json!({ "token": token }).to_string().into_bytes()).unwrap())
+        }
+    }
+    #[tokio::test]
+    async fn a_region_is_known_once_the_catalog_tells_of_servers_and_never_moves_then() {
+        let entry = |type_: &str, region: &str| {
+            let endpoint = json!({"interface": "public", "region": region, "region_id": region, "url": "http://x"});
+            json!({"type": type_, "endpoints": [endpoint]})
+        };
+        let without = json!([entry("network", "a")]);
+        let catalogs = vec![without.clone(), json!([entry("compute", "b")]), without, json!([entry("compute", "c")])];
+        let clouds = "clouds: {c: {auth_type: v3applicationcredential, auth: {auth_url: 'http://k/v3', application_credential_id: i, application_credential_secret: s}}}";
+        let config = crate::clouds::read(clouds, "c", None, None).unwrap();
+        let keystone = Arc::new(Keystone(std::sync::Mutex::new(catalogs)));
+        let connection = Connection::new(keystone, Arc::new(SystemClock), config, Limits::default());
+        assert!(matches!(connection.token().await.err(), Some(Fault::Transient(_))));
+        for _ in 0..3 {
+            assert_eq!(connection.token().await.map(|it| it.region.clone()), Ok("b".to_owned()));
+        }
+    }
 
     #[test]
     fn an_application_credential_is_sent_without_a_scope() {
@@ -469,13 +421,5 @@ mod tests {
             json!({"name": "u", "domain": {"name": "Default"}, "password": "p"})
         );
         assert_eq!(sent["auth"]["scope"], json!({"project": {"id": "x"}}));
-    }
-    #[test]
-    fn endpoints_without_a_version_get_one() {
-        assert_eq!(Service::Network.versioned("http://n:9696/"), "http://n:9696/v2.0");
-        assert_eq!(Service::Network.versioned("http://n/networking/v2.0"), "http://n/networking/v2.0");
-        assert_eq!(Service::Image.versioned("http://g"), "http://g/v2");
-        assert_eq!(Service::Compute.versioned("http://c/v2.1/"), "http://c/v2.1");
-        assert_eq!(Service::BlockStorage.versioned("http://b/v3/p"), "http://b/v3/p");
     }
 }

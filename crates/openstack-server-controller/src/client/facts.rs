@@ -1,5 +1,6 @@
 //! What is asked about the cloud itself: what it can do, how far routers reach, what is left of quotas.
-use super::connection::{Ask, ReadError, Service};
+use super::catalog::Service;
+use super::connection::{Ask, ReadError};
 use super::reply::Complaint;
 use super::{Client, encode, reply, transient};
 use crate::cloud::{Cloud as _, Extensions};
@@ -20,15 +21,15 @@ const FACTS_LAST: Duration = Duration::from_hours(1);
 /// When an answer that is too old is asked for again after a failure.
 const AGAIN: Duration = Duration::from_mins(1);
 /// Something that is asked once for a while, and when.
-pub(super) type Remembered = Mutex<Option<(Boot, BTreeSet<String>)>>;
+pub(super) type Remembered<T> = Mutex<Option<(Boot, T)>>;
 
 impl Client {
     /// What was learned within the hour; else asks. One asks, the others wait for it.
-    async fn remembered(
+    async fn remembered<T: Clone>(
         &self,
-        held: &Remembered,
-        ask: impl Future<Output = Result<BTreeSet<String>, Fault>>,
-    ) -> Result<BTreeSet<String>, Fault> {
+        held: &Remembered<T>,
+        ask: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
         let mut held = held.lock().await;
         let now = self.connection.clock.boot();
         if let Some((asked, known)) = &*held
@@ -43,7 +44,7 @@ impl Client {
             }
             // What was true an hour ago will do while the cloud does not answer; not everybody asks again at once.
             (Err(Fault::Transient(_) | Fault::Throttled(_)), Some((asked, known))) => {
-                *asked = *asked + AGAIN;
+                *asked = (now + AGAIN).minus(FACTS_LAST);
                 Ok(known.clone())
             }
             (Err(fault), _) => Err(fault),
@@ -106,17 +107,15 @@ impl Client {
         struct Versions {
             version: String,
         }
-        let mut held = self.version.lock().await;
-        let now = self.connection.clock.boot();
-        if let Some((_, version)) = held.filter(|(asked, _)| now.since(*asked) < FACTS_LAST) {
-            return Ok(version);
-        }
-        let response = self.connection.read(&Ask::get(Service::Compute, "/".into())).await.map_err(ReadError::fault)?;
-        let Reply { version } = reply::decode(&response).map_err(transient)?;
-        let minor = version.version.strip_prefix("2.").and_then(|minor| minor.parse::<u32>().ok());
-        let minor = minor.ok_or_else(|| Fault::Transient("Nova names no version 2.x".into()))?.min(NEWEST_COMPUTE);
-        *held = Some((now, minor));
-        Ok(minor)
+        self.remembered(&self.version, async {
+            let ask = Ask::get(Service::Compute, "/".into());
+            let response = self.connection.read(&ask).await.map_err(ReadError::fault)?;
+            let Reply { version } = reply::decode(&response).map_err(transient)?;
+            let minor = version.version.strip_prefix("2.").and_then(|minor| minor.parse::<u32>().ok());
+            let minor = minor.ok_or_else(|| Fault::Transient("Nova names no version 2.x".into()))?;
+            Ok(minor.min(NEWEST_COMPUTE))
+        })
+        .await
     }
 
     pub(super) async fn ask_gateways(&self, network: &str) -> Result<BTreeSet<Id>, Fault> {

@@ -1,12 +1,14 @@
 //! The calls of OpenStack that are used, over a [`Connection`].
 mod balancers;
+mod catalog;
 mod connection;
 mod facts;
 mod paging;
 pub mod reply;
 pub mod wire;
 
-pub use connection::{Connection, Limits, Service};
+pub use catalog::Service;
+pub use connection::{Connection, Limits};
 use facts::Remembered;
 
 use crate::cloud::{
@@ -82,9 +84,9 @@ fn at(kind: Kind, id: &str) -> String {
 /// A client of one project.
 pub struct Client {
     connection: Connection,
-    version: Mutex<Option<(Boot, u32)>>,
-    extensions: Remembered,
-    zones: Remembered,
+    version: Remembered<u32>,
+    extensions: Remembered<Extensions>,
+    zones: Remembered<BTreeSet<String>>,
 }
 
 impl Client {

@@ -1,5 +1,6 @@
 //! Lists in pages.
-use super::connection::{ReadError, Service};
+use super::catalog::Service;
+use super::connection::ReadError;
 use super::reply::{self, Complaint};
 use super::{Client, encode, transient};
 use crate::cloud::Query;

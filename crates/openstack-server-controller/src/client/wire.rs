@@ -61,6 +61,8 @@ struct WirePort {
     #[serde(default)]
     fixed_ips: Vec<WireFixedIp>,
     #[serde(default)]
+    allowed_address_pairs: Vec<WirePair>,
+    #[serde(default)]
     created_at: Option<String>,
 }
 #[derive(Deserialize)]
@@ -68,6 +70,12 @@ struct WireFixedIp {
     subnet_id: String,
     #[serde(default)]
     ip_address: String,
+}
+#[derive(Deserialize)]
+struct WirePair {
+    ip_address: String,
+    #[serde(default)]
+    mac_address: String,
 }
 #[derive(Deserialize)]
 struct WireTrunk {
@@ -184,6 +192,7 @@ pub fn item(kind: Kind, id: &str, value: Value) -> Result<Item, Unreadable> {
                 security_groups: wire.security_groups.into_iter().collect(),
                 up: wire.admin_state_up,
                 fixed_ips: wire.fixed_ips.into_iter().map(|it| (it.subnet_id, it.ip_address)).collect(),
+                pairs: wire.allowed_address_pairs.into_iter().map(|it| (it.ip_address, it.mac_address)).collect(),
                 created: time(wire.created_at.as_deref()),
             })
         }

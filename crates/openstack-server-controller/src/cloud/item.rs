@@ -58,6 +58,8 @@ pub struct Port {
     pub up: bool,
     /// Subnets and addresses.
     pub fixed_ips: Vec<(Id, String)>,
+    /// Addresses that it may use beside, and with which MAC.
+    pub pairs: Vec<(String, String)>,
     /// When it was made.
     pub created: Option<Timestamp>,
 }

@@ -2,7 +2,7 @@
 use super::kube_nodes::{CAPI, CAPI_VERSIONS};
 use super::reconcile::{Reconciler, Subject};
 use crate::api::{OpenStackCluster, OpenStackMachine, OpenStackServer};
-use crate::controller::{after, hold, say_invalid};
+use crate::controller::{hold, say_invalid};
 use crate::keeper::Keeper;
 use crate::kube_inputs::resource;
 use crate::watching::Watching;
@@ -44,7 +44,7 @@ impl runner::Reconciler for Machines {
         let subject = Subject { view, owners, spec: &object.spec, status };
         let visit = Box::pin(self.reconciler.visit(subject, paused, &*self.desk.api)).await;
         self.desk.tell(view, &visit.report);
-        after(&visit.report, &visit.written)
+        Next::after(&visit.report, &visit.written)
     }
     async fn invalid(&self, view: &OwnerView, status: &Value, why: &str) -> Next {
         say_invalid(&self.desk, super::CONTROLLER, &self.clock, view, status, why).await

@@ -7,7 +7,7 @@ use crate::cloud::{Item, Kind};
 use crate::derive::server_spec;
 use crate::inputs::{Inputs, Missing};
 use crate::names::{CAPO, INSTANCE_READY, reason};
-use crate::parents::{self, management_port, missing, request_adoption, serves, waiting};
+use crate::parents::{self, held_by_capo, management_port, missing, request_adoption, rotated, serves, waiting};
 use crate::reconcile::unserved;
 use crate::servers::{Parent, Servers, is_owned, said, server};
 use crate::session::{Session, Sessions};
@@ -16,6 +16,7 @@ use common::concern::Concern;
 use common::conditions::{Statement, Tri};
 use common::engine::Engine;
 use common::engine::estate::{Fault, Freshness};
+use common::engine::fence::TOO_LATE;
 use common::engine::owner::{OwnerApi, OwnerView};
 use common::engine::report::{Note, Progress, Report};
 use common::names::{self, reason as shared};
@@ -61,8 +62,6 @@ pub struct Reconciler {
     pub nodes: Arc<dyn Nodes>,
     /// Time.
     pub clock: SharedClock,
-    /// Every object is adopted from the Go provider, annotated or not.
-    pub adopt_all: bool,
 }
 
 /// What a pass learned, for status.
@@ -185,7 +184,7 @@ impl Reconciler {
             look,
             wishes,
             name: view.name.clone(),
-            adopts: parents::adopts(view, self.adopt_all),
+            adopts: self.engine.guard().adopts(view, CAPO),
             concern: Concern::of(view, CONTROLLER, place),
             clock: self.clock.clone(),
         };
@@ -222,7 +221,11 @@ impl Reconciler {
         found: Option<&OpenStackServer>,
         notes: &mut Vec<Note>,
     ) -> Result<(), Progress> {
-        let adopts = parents::adopts(view, self.adopt_all);
+        // A leader that was frozen on the way may decide nothing any more.
+        if !self.engine.in_lease() {
+            return Err(Progress::Stale(TOO_LATE.into()));
+        }
+        let adopts = self.engine.guard().adopts(view, CAPO);
         let note = |reason, what: &str| Note { warning: false, reason, message: format!("OpenStackServer {what}") };
         match (step, wanted, found) {
             (Step::Create, Some(spec), _) => {
@@ -234,20 +237,20 @@ impl Reconciler {
                 self.servers.create(&server(parent, &view.name, spec, annotations)).await.map_err(missing)?;
                 notes.push(note("ServerCreated", &view.name));
             }
-            // Credentials that were replaced are needed for the end, too.
             (_, _, Some(found)) if let Some(identity) = rotated(found, &view.uid, identity) => {
                 let patch = json!({"spec": {"identityRef": identity}});
                 self.servers.patch(found, &patch).await.map_err(missing)?;
                 notes.push(note("CredentialsReplaced", &view.name));
             }
-            (Step::Delete, _, Some(found)) => {
-                self.servers.delete(found).await.map_err(missing)?;
-                notes.push(note("ServerDeleted", &view.name));
-            }
-            (_, _, Some(found)) if adopts && !view.deleting => {
+            // Deleted before it is taken over, it would never go: nobody would take the other provider's finalizer off.
+            (_, _, Some(found)) if adopts && held_by_capo(found) && is_owned(found, &view.uid) => {
                 if let Some(patch) = request_adoption(found) {
                     self.servers.patch(found, &patch).await.map_err(missing)?;
                 }
+            }
+            (Step::Delete, _, Some(found)) => {
+                self.servers.delete(found).await.map_err(missing)?;
+                notes.push(note("ServerDeleted", &view.name));
             }
             _ => {}
         }
@@ -288,11 +291,6 @@ impl Reconciler {
 fn identity<'a>(Subject { spec, .. }: Subject<'a>, node: Option<&'a Node>) -> Option<&'a IdentityRef> {
     let of_cluster = node.and_then(|it| it.cluster.as_ref()).map(|it| &it.spec.identity_ref);
     spec.identity_ref.as_ref().or(of_cluster)
-}
-/// Other credentials for the server of a machine, if it shall have other ones. A region is for life.
-fn rotated<'a>(found: &OpenStackServer, uid: &str, wanted: Option<&'a IdentityRef>) -> Option<&'a IdentityRef> {
-    let has = &found.spec.identity_ref;
-    wanted.filter(|wanted| is_owned(found, uid) && *wanted != has && wanted.region == has.region)
 }
 async fn address_of(session: &Session, port: &str) -> Result<Option<String>, Fault> {
     let kinds = BTreeSet::from([Kind::Port]);

@@ -5,25 +5,23 @@
 use async_trait::async_trait;
 use cloud_emulator::kit::{CallFilter, Delivery, EmulatedCloud, Fault as Struck, Plant, Settings, Truth};
 use cloud_emulator::openstack::OpenStackCloud;
-use common::clock::{Boot, Clock, SharedClock};
+use common::clock::{Clock, SharedClock};
 use common::engine::fence::Open;
-use common::engine::owner::{ApiUnavailable, OwnerApi, OwnerPatch, OwnerView, Patched};
 use common::engine::report::{Progress, Report};
 use common::engine::rules::Rulebook;
 use common::engine::{Engine, Timing};
 use common::names;
 use common::random::Random;
+use common::testing::one_owner::{OneOwner, Stored, ToldClock};
 use common::transport::{Request, Response, Transport, TransportError};
-use futures::future::BoxFuture;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use openstack_server_controller::api::OpenStackServerSpec;
 use openstack_server_controller::client::{Client, Connection, Limits};
 use openstack_server_controller::cloud::Cloud;
 use openstack_server_controller::clouds;
 use openstack_server_controller::inputs::Given;
 use openstack_server_controller::names::{CONTROLLER, KIND, PEERS};
-use openstack_server_controller::reconcile::{Policy, Reconciler, Subject};
+use openstack_server_controller::reconcile::{Reconciler, Subject};
 use openstack_server_controller::session::Sessions;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
@@ -32,25 +30,37 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_mins(5);
 const MOST_VISITS: usize = 200;
 
-pub(crate) struct Time(Mutex<Duration>);
-impl Clock for Time {
-    fn boot(&self) -> Boot {
-        Boot(*self.0.lock().unwrap())
-    }
-    fn wall(&self) -> Timestamp {
-        Timestamp::from_second(1_800_000_000).unwrap() + *self.0.lock().unwrap()
-    }
-    fn sleep_until(&self, moment: Boot) -> BoxFuture<'static, ()> {
-        let mut now = self.0.lock().unwrap();
-        *now = (*now).max(moment.0);
-        Box::pin(std::future::ready(()))
-    }
-}
-
 /// A wire that does what the emulator says of each reply.
 pub(crate) struct Wire {
     cloud: Mutex<OpenStackCloud>,
-    time: Arc<Time>,
+    time: Arc<ToldClock>,
+}
+impl Wire {
+    /// To a new cloud that knows our credentials.
+    pub(crate) fn of(settings: Settings, time: &Arc<ToldClock>) -> Arc<Self> {
+        let mut cloud = OpenStackCloud::new(settings, 1);
+        cloud.kit_mut().admit("controller", "secret-1");
+        cloud.kit_mut().principals.admit("other", "secret-2", "acct-2");
+        Arc::new(Wire { cloud: Mutex::new(cloud), time: time.clone() })
+    }
+    pub(crate) fn cloud<T>(&self, look: impl FnOnce(&mut OpenStackCloud, Timestamp) -> T) -> T {
+        look(&mut self.cloud.lock().unwrap(), self.time.wall())
+    }
+    pub(crate) fn plant(&self, kind: &str, fields: Value) -> String {
+        let fields: Map<String, Value> = fields.as_object().unwrap().clone();
+        self.cloud(|cloud, now| cloud.plant(now, Plant::new(kind, fields)).unwrap())
+    }
+    /// What exists of a kind.
+    pub(crate) fn living(&self, kind: &str) -> Vec<Truth> {
+        let all = self.cloud(|cloud, now| cloud.truth(now));
+        all.into_iter().filter(|it| it.exists() && it.kind == kind).collect()
+    }
+}
+/// Kubernetes, with credentials.
+pub(crate) fn inputs() -> Arc<Given> {
+    let inputs = Arc::new(Given::default());
+    inputs.held().cloud = Some(clouds::read(CLOUDS, "c", None, None).unwrap());
+    inputs
 }
 #[async_trait]
 impl Transport for Wire {
@@ -63,63 +73,10 @@ impl Transport for Wire {
     }
 }
 
-#[derive(Clone, Default)]
-pub(crate) struct Stored {
-    pub(crate) view: OwnerView,
-    pub(crate) status: Value,
-    version: u64,
-    pub(crate) gone: bool,
-}
-pub(crate) struct Server(Mutex<Stored>);
-impl Server {
-    fn change(&self, view: &OwnerView, change: impl FnOnce(&mut Stored)) -> Patched {
-        let mut stored = self.0.lock().unwrap();
-        if stored.gone {
-            return Patched::Gone;
-        }
-        if stored.view.resource_version != view.resource_version {
-            return Patched::Conflict;
-        }
-        change(&mut stored);
-        stored.version += 1;
-        stored.view.resource_version = stored.version.to_string();
-        stored.gone = stored.view.deleting && stored.view.finalizers.is_empty();
-        Patched::Stored(Box::new(stored.view.clone()))
-    }
-}
-#[async_trait]
-impl OwnerApi for Server {
-    async fn get(&self, _: &str, _: &str) -> Result<Option<OwnerView>, ApiUnavailable> {
-        let stored = self.0.lock().unwrap();
-        Ok((!stored.gone).then(|| stored.view.clone()))
-    }
-    async fn patch(&self, view: &OwnerView, patch: &OwnerPatch) -> Patched {
-        self.change(view, |stored| {
-            for (key, value) in &patch.annotations {
-                match value {
-                    Some(value) => stored.view.annotations.insert(key.clone(), value.clone()),
-                    None => stored.view.annotations.remove(key),
-                };
-            }
-            if let Some(finalizers) = &patch.finalizers {
-                stored.view.finalizers.clone_from(finalizers);
-            }
-        })
-    }
-    async fn patch_status(&self, view: &OwnerView, conditions: &[Condition], fields: &Value) -> Patched {
-        self.change(view, |stored| {
-            stored.view.conditions = conditions.to_vec();
-            for (key, value) in fields.as_object().unwrap() {
-                stored.status[key] = value.clone();
-            }
-        })
-    }
-}
-
 pub(crate) struct World {
-    pub(crate) time: Arc<Time>,
+    pub(crate) time: Arc<ToldClock>,
     wire: Arc<Wire>,
-    server: Server,
+    server: OneOwner,
     pub(crate) spec: OpenStackServerSpec,
     reconciler: Reconciler,
     pub(crate) inputs: Arc<Given>,
@@ -146,22 +103,10 @@ impl World {
         Self::with(fields, Settings::default())
     }
     pub(crate) fn with(fields: &Value, settings: Settings) -> Self {
-        let time = Arc::new(Time(Mutex::new(Duration::from_hours(1))));
-        let mut cloud = OpenStackCloud::new(settings, 1);
-        cloud.kit_mut().admit("controller", "secret-1");
-        cloud.kit_mut().principals.admit("other", "secret-2", "acct-2");
-        let wire = Arc::new(Wire { cloud: Mutex::new(cloud), time: time.clone() });
-        let inputs = Arc::new(Given::default());
-        inputs.held().cloud = Some(clouds::read(CLOUDS, "c", None, None).unwrap());
-        let view = OwnerView {
-            namespace: "ns".into(),
-            name: "srv".into(),
-            uid: "uid-1".into(),
-            resource_version: "0".into(),
-            generation: 1,
-            ..OwnerView::default()
-        };
-        let server = Server(Mutex::new(Stored { view, status: json!({}), ..Stored::default() }));
+        let time = Arc::new(ToldClock::default());
+        let wire = Wire::of(settings, &time);
+        let inputs = inputs();
+        let server = OneOwner::new("srv");
         let reconciler = reconciler(&wire, &time, &inputs, 7);
         World { time, wire, server, spec: spec(fields), reconciler, inputs, notes: Vec::new() }
     }
@@ -170,13 +115,13 @@ impl World {
         self.reconciler = reconciler(&self.wire, &self.time, &self.inputs, seed);
     }
     pub(crate) fn stored(&self) -> Stored {
-        self.server.0.lock().unwrap().clone()
+        self.server.stored()
     }
     pub(crate) fn cloud<T>(&self, look: impl FnOnce(&mut OpenStackCloud, Timestamp) -> T) -> T {
-        look(&mut self.wire.cloud.lock().unwrap(), self.time.wall())
+        self.wire.cloud(look)
     }
     pub(crate) fn pass(&self, by: Duration) {
-        *self.time.0.lock().unwrap() += by;
+        self.time.pass(by);
     }
     /// Longer than anything takes to come to light.
     pub(crate) fn settle(&self) {
@@ -213,30 +158,20 @@ impl World {
         }
         last
     }
-    fn touch(&mut self, change: impl FnOnce(&mut OwnerView)) {
-        let view = self.stored().view;
-        self.server.change(&view, |stored| change(&mut stored.view));
-    }
     pub(crate) fn annotate(&mut self, key: &str, value: &str) {
-        self.touch(|view| {
-            view.annotations.insert(key.into(), value.into());
-        });
+        self.server.annotate(key, value);
     }
     pub(crate) fn finalize(&mut self, finalizer: &str) {
-        self.touch(|view| view.finalizers.push(finalizer.into()));
+        self.server.touch(|stored| stored.view.finalizers.push(finalizer.into()));
     }
     pub(crate) fn delete(&mut self) {
-        self.touch(|view| {
-            view.deleting = true;
-            view.generation += 1;
-        });
+        self.server.delete();
     }
     pub(crate) fn use_other_project(&self) {
         self.inputs.held().cloud = Some(clouds::read(CLOUDS, "other", None, None).unwrap());
     }
     pub(crate) fn lose_status(&mut self) {
-        let view = self.stored().view;
-        self.server.change(&view, |stored| {
+        self.server.touch(|stored| {
             stored.view.conditions.clear();
             stored.status = json!({});
         });
@@ -262,7 +197,7 @@ impl World {
     }
     /// What exists of a kind.
     pub(crate) fn living(&self, kind: &str) -> Vec<Truth> {
-        self.truth().into_iter().filter(|it| it.exists() && it.kind == kind).collect()
+        self.wire.living(kind)
     }
     pub(crate) fn all_living(&self) -> Vec<String> {
         self.truth().into_iter().filter(Truth::exists).map(|it| format!("{} {}", it.kind, it.id)).collect()
@@ -289,8 +224,7 @@ impl World {
         self.cloud(|cloud, _| cloud.kit_mut().calls.clear());
     }
     pub(crate) fn plant(&self, kind: &str, fields: Value) -> String {
-        let fields: Map<String, Value> = fields.as_object().unwrap().clone();
-        self.cloud(|cloud, now| cloud.plant(now, Plant::new(kind, fields)).unwrap())
+        self.wire.plant(kind, fields)
     }
     pub(crate) fn remove(&self, id: &str) {
         self.cloud(|cloud, now| cloud.delete_by_hand(now, id).unwrap());
@@ -328,25 +262,26 @@ impl World {
     }
 }
 
-fn reconciler(wire: &Arc<Wire>, time: &Arc<Time>, inputs: &Arc<Given>, seed: u64) -> Reconciler {
-    let clock: SharedClock = time.clone();
+fn reconciler(wire: &Arc<Wire>, time: &Arc<ToldClock>, inputs: &Arc<Given>, seed: u64) -> Reconciler {
+    let engine = engine(CONTROLLER, KIND, time, seed);
+    Reconciler::new(engine, sessions(wire, time), inputs.clone(), time.clone())
+}
+/// What decides for the objects of one kind.
+pub(crate) fn engine(controller: &'static str, kind: &str, time: &Arc<ToldClock>, seed: u64) -> Arc<Engine> {
     let timing = Timing { call: Duration::from_secs(15), ..Timing::DEFAULT };
     let peers = common::peer::Guard { peers: PEERS, ..common::peer::Guard::NONE };
-    let settings = common::engine::Settings {
-        controller: CONTROLLER,
-        kind: KIND.into(),
-        installation: "here".into(),
-        timing,
-        peers,
-    };
+    let settings =
+        common::engine::Settings { controller, kind: kind.into(), installation: "here".into(), timing, peers };
     let random = Arc::new(Random::seeded(seed));
+    Arc::new(Engine::new(settings, time.clone(), random, Arc::new(Open), Rulebook::production()))
+}
+/// Clients over the wire.
+pub(crate) fn sessions(wire: &Arc<Wire>, time: &Arc<ToldClock>) -> Arc<Sessions> {
+    let clock: SharedClock = time.clone();
     let (transport, ticks) = (wire.clone(), clock.clone());
     let connect = Box::new(move |config: &clouds::CloudConfig| {
         let connection = Connection::new(transport.clone(), ticks.clone(), config.clone(), Limits::default());
         Ok(Arc::new(Client::new(connection)) as Arc<dyn Cloud>)
     });
-    let sessions = Arc::new(Sessions::new(connect, clock.clone(), INTERVAL));
-    let engine = Arc::new(Engine::new(settings, clock.clone(), random, Arc::new(Open), Rulebook::production()));
-    let policy = Policy { adopt_all: false, call: Duration::from_secs(15) };
-    Reconciler::new(engine, sessions, inputs.clone(), Arc::new(Open), clock, policy)
+    Arc::new(Sessions::new(connect, clock, INTERVAL))
 }

@@ -2,7 +2,7 @@
 use super::play;
 use crate::bastion::{Clusters, bastion};
 use crate::stage::{PATIENCE, Thing, condition};
-use kube::api::{DeleteParams, DynamicObject};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
 use serde_json::json;
 
 /// Part of the emulator's scenery.
@@ -231,6 +231,44 @@ async fn case_73__a_cluster_of_the_go_provider_is_taken_over_without_a_second_po
         clusters.gone("c").await?;
         stage.until("nothing left", <[_]>::is_empty).await?;
         e2e::wait_until_gone(&stage.servers, "c-bastion", PATIENCE).await
+    })
+    .await;
+}
+#[tokio::test]
+async fn case_73__a_server_object_of_the_go_provider_is_kept_and_a_later_one_has_its_address() {
+    play("case73c__a_server_object_of_the_go_provider_is_kept_and_a_later_one_has_its_address", async |stage| {
+        let text = |value: serde_json::Value| value["id"].as_str().unwrap_or_default().to_owned();
+        // given a bastion as a new version left it: a server object that names subnets of its own accord, tags as they came
+        let port = text(stage.emulator.plant(&json!({"kind": "port", "fields": {"name": "c-bastion-0", "network_id": PRIVATE, "fixed_ips": []}})).await?);
+        let server = text(stage.emulator.plant(&json!({"kind": "server", "fields": {"name": "c-bastion", "plugged": [port]}})).await?);
+        let address = text(stage.emulator.plant(&json!({"kind": "fip", "fields": {"floating_network_id": "7e700000-0000-4000-8000-00000000000e", "floating_ip_address": "203.0.113.51", "port_id": port}})).await?);
+        let clusters = Clusters::of(stage).await?;
+        clusters.create_of_capo("c", &bastion("m1.small")).await?;
+        let owner = clusters.get("c").await?.metadata.uid;
+        let object = json!({
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer",
+            "metadata": {"name": "c-bastion", "finalizers": ["openstackserver.infrastructure.cluster.x-k8s.io"], "ownerReferences": [
+                {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "OpenStackCluster", "name": "c", "uid": owner}]},
+            "spec": {"identityRef": {"name": "creds", "cloudName": "c"}, "flavor": "m1.small", "image": {"filter": {"name": "cirros"}},
+                "sshKeyName": "key", "tags": ["own", "cluster"], "ports": [{"network": {"id": PRIVATE},
+                "fixedIPs": [{"subnet": {"id": "5b700000-0000-4000-8000-000000000001"}}]}]}});
+        let object: DynamicObject = serde_json::from_value(object).map_err(e2e::Error::other)?;
+        let uid = stage.servers.create(&PostParams::default(), &object).await?.metadata.uid;
+        // when the cluster is taken over, then the object, the server and the address are the same
+        clusters.patch("c", &json!({"metadata": {"annotations": {"custody.dev/adopt-from": "capo"}}})).await?;
+        let object = clusters.wait_bastion("c", |it| it["floatingIP"] == "203.0.113.51").await?;
+        assert_eq!(object.data["status"]["bastion"]["id"], json!(server));
+        let kept = stage.wait_ready("c-bastion").await?;
+        assert_eq!((kept.metadata.uid, kept.metadata.finalizers), (uid, Some(vec!["custody.dev/openstack".to_owned()])));
+        stage.nothing_made().await?;
+        // when its flavor changes, then another server has the same address
+        clusters.patch("c", &json!({"spec": bastion("m1.tiny")})).await?;
+        let object = clusters.wait_bastion("c", |it| it["id"].is_string() && it["id"] != json!(server)).await?;
+        assert_eq!(object.data["status"]["bastion"]["floatingIP"], "203.0.113.51");
+        let fips = stage.living("fip").await?;
+        assert_eq!((fips.len(), &fips[0].id), (1, &address));
+        clusters.gone("c").await?;
+        stage.until("nothing left", <[_]>::is_empty).await
     })
     .await;
 }

@@ -127,6 +127,20 @@ async fn case_60__a_soft_deleted_server_is_ended_or_counts_as_gone() {
     .await;
 }
 #[tokio::test]
+async fn case_60__a_soft_deleted_server_that_nobody_may_end_holds_up_only_what_is_plugged_into_it() {
+    play("case60c__a_soft_deleted_server_that_nobody_may_end_holds_up_only_what_is_plugged_into_it", async |stage| {
+        let id = super::id_of(&stage.ready("srv", &json!({})).await?);
+        stage.behave(&json!({"lacks": ["hard-delete", "force-delete"]})).await?;
+        stage.delete("srv").await?;
+        stage.wait_said("srv", "InstanceReady", &format!("in use by {id}")).await?;
+        // when the cloud reclaims it
+        stage.emulator.delete_by_hand(&id).await?;
+        e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
+        stage.nothing_made().await
+    })
+    .await;
+}
+#[tokio::test]
 async fn case_60__a_delete_that_fails_is_told_and_tried_again() {
     play("case60b__a_delete_that_fails_is_told_and_tried_again", async |stage| {
         stage.ready("srv", &json!({})).await?;

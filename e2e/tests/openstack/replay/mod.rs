@@ -8,6 +8,7 @@ mod credentials;
 mod deletion;
 mod machines;
 mod ports;
+mod regions;
 mod volumes;
 
 pub(crate) use creation::IMAGES;
