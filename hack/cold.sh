@@ -18,4 +18,9 @@ cold() {
   took=$((SECONDS - began))
   # Everything that was started has this path in its arguments.
   if pgrep -af -- "$cold_place/"; then fail "processes are left behind"; fi
+  # A machine without a control plane has one now.
+  if [ ! -e "$CUSTODY_CACHE/controlplane" ] && [ -e "$cold_place/cache/controlplane" ]; then
+    mkdir -p "$CUSTODY_CACHE"
+    mv "$cold_place/cache/controlplane" "$CUSTODY_CACHE/"
+  fi
 }
