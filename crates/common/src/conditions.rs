@@ -245,12 +245,14 @@ fn what_is_left(verdict: &Verdict<'_>, standing: &[Standing]) -> String {
     if said.is_empty() { left } else { format!("{left}; {said}") }
 }
 
-/// Never taken off, and never with a lower seq for the same owner id: recovery and the detection of rollbacks rest on it.
+/// Never taken off, never with a lower seq, and for another owner id only with a higher one, which is ours: recovery and the
+/// detection of rollbacks and forged ids rest on it.
 fn mirror_statement(mirror: Option<&Mirror>, old: &[Condition], controller: &str) -> Option<Statement> {
     let mirror = mirror?;
     let type_ = names::ledger_condition(controller);
-    let newer = mirror_in(old, controller).is_some_and(|m| m.owner == mirror.owner && m.seq > mirror.seq);
-    (!newer).then(|| Statement::new(&type_, Tri::True, "Recorded", format_mirror(mirror)))
+    let outlives = |m: Mirror| m.seq > mirror.seq || m.seq == mirror.seq && m.owner != mirror.owner;
+    let kept = mirror_in(old, controller).is_some_and(outlives);
+    (!kept).then(|| Statement::new(&type_, Tri::True, "Recorded", format_mirror(mirror)))
 }
 
 fn dated(statement: Statement, before: Option<&Condition>, scene: &Scene<'_>) -> Condition {

@@ -196,17 +196,25 @@ fn a_sticky_condition_is_never_lowered() {
 
 #[test]
 fn the_mirror_is_never_taken_off_and_never_goes_back() {
-    let owner = OwnerId::from_bits([7; 16]);
-    let with_seq = |seq| {
+    let (ours, forged) = (OwnerId::from_bits([7; 16]), OwnerId::from_bits([8; 16]));
+    let of = |owner, seq| {
         let mut r = report(Progress::Done);
         r.mirror = Some(Mirror { owner, seq, scope: "acct-1/here".into(), records: "vpc created v-1".into() });
         r
     };
     let scene = Scene::new(CONTROLLER, 1, at(1));
-    let at_five = compose(&with_seq(5), &[], &scene);
-    assert_eq!(mirror_in(&compose(&report(waiting()), &at_five, &scene), CONTROLLER).unwrap().seq, 5);
-    assert_eq!(mirror_in(&compose(&with_seq(4), &at_five, &scene), CONTROLLER).unwrap().seq, 5);
-    assert_eq!(mirror_in(&compose(&with_seq(6), &at_five, &scene), CONTROLLER).unwrap().seq, 6);
+    let at_five = compose(&of(ours, 5), &[], &scene);
+    let then = |report: &Report| {
+        let mirror = mirror_in(&compose(report, &at_five, &scene), CONTROLLER).unwrap();
+        (mirror.owner, mirror.seq)
+    };
+    assert_eq!(then(&report(waiting())), (ours, 5));
+    assert_eq!(then(&of(ours, 4)), (ours, 5));
+    assert_eq!(then(&of(ours, 6)), (ours, 6));
+    // an owner id that somebody wrote over ours has the ledger of ours
+    assert_eq!(then(&of(forged, 5)), (ours, 5));
+    assert_eq!(then(&of(forged, 4)), (ours, 5));
+    assert_eq!(then(&of(forged, 6)), (forged, 6));
 }
 
 proptest! {

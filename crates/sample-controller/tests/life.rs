@@ -8,6 +8,7 @@ use cloud_emulator::kit::calls::CallFilter;
 use common::engine::report::Progress;
 use common::names::{self, reason};
 use sample_controller::api::{AddressSpec, Adopt, DiskSpec, MachineSpec, NetworkSpec, RouteSpec, SampleOwnerSpec};
+use sample_controller::names::CONTROLLER;
 use serde_json::json;
 use std::time::Duration;
 use support::World;
@@ -159,6 +160,29 @@ async fn a_paused_owner_is_looked_at_and_left_alone() {
     assert!(!matches!(end, Progress::Done), "{end:?}");
     assert_eq!(world.calls(&CallFilter { mutating: Some(true), ..CallFilter::default() }), 0);
     assert_eq!(world.condition("Paused"), Some("True".to_owned()));
+}
+
+#[tokio::test]
+async fn an_owner_id_written_over_ours_is_never_served_however_often_it_is_looked_at() {
+    let mut world = World::new(spec());
+    assert_eq!(world.serve().await, Progress::Done);
+    let owner_id = names::owner_id(CONTROLLER);
+    let (before, ours) = (world.living(), world.annotation(&owner_id).unwrap());
+    // when somebody writes another owner id, and deletes the owner
+    world.annotate(&owner_id, &"0".repeat(ours.len()));
+    for deleted in [false, false, true, true] {
+        if deleted && !world.is_deleting() {
+            world.delete();
+        }
+        world.settle();
+        let end = world.serve().await;
+        assert!(matches!(end, Progress::Blocked { reason: reason::OWNER_ID_INVALID, .. }), "{end:?}");
+        assert_eq!(world.living(), before);
+    }
+    // then putting back what status knows is enough
+    world.annotate(&owner_id, &ours);
+    assert_eq!(world.serve().await, Progress::Gone);
+    assert_eq!(world.living(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -29,6 +29,8 @@ pub enum Act {
     NewerLedger,
     /// Spoils the owner id.
     SpoilOwnerId,
+    /// Writes another owner id over the right one.
+    ForgeOwnerId,
     /// Puts back what was there before it was cut or spoilt.
     Repair,
     /// An owner that is gone is made again under its name.

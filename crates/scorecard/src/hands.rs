@@ -118,6 +118,7 @@ impl Hands {
             Act::Rollback => self.rollback(world, &ledger, chance),
             Act::CutLedger => self.spoil(world, &ledger, |text| text.chars().take(text.len() / 2).collect()),
             Act::NewerLedger => self.spoil(world, &ledger, |text| text.replacen("\"version\":1", "\"version\":99", 1)),
+            Act::ForgeOwnerId => self.swap(world, &owner, |text| text.chars().rev().collect()),
             Act::SpoilOwnerId => self.spoil(world, &owner, |text| text.to_uppercase() + "Z"),
             // somebody who sees that it was mended already leaves it alone
             Act::Repair => match self.repair.take() {
@@ -315,13 +316,20 @@ impl Hands {
         Hands::annotate(world, 0, &key, name, Some(old))
     }
     fn spoil(&mut self, world: &World, name: &str, how: impl Fn(&str) -> String) -> bool {
+        let spoilt = self.swap(world, name, how);
+        if spoilt {
+            world.sim.with(|s| s.evidence.harm.ledger = true);
+        }
+        spoilt
+    }
+    /// Another text in an annotation, until it is repaired.
+    fn swap(&mut self, world: &World, name: &str, how: impl Fn(&str) -> String) -> bool {
         let Some(text) = self.object(world).and_then(|o| o.view.annotations.get(name).cloned()) else { return false };
         if self.repair.is_some() {
             return false;
         }
         let spoilt = how(&text);
         self.repair = Some((name.to_owned(), spoilt.clone(), text));
-        world.sim.with(|s| s.evidence.harm.ledger = true);
         let key = self.key.clone();
         Hands::annotate(world, 0, &key, name, Some(spoilt))
     }

@@ -49,6 +49,7 @@ pub const ALL: &[Mutation] = &[
     off(Rule::StatusBeforeCreate, "create before status knows the owner id", &["stripped", "users"]),
     off(Rule::RebuildLedger, "a rolled back ledger believed", &["users", "S8"]),
     off(Rule::RecoverOwnerId, "a stripped owner id minted anew", &["S8", "users"]),
+    off(Rule::ForgedOwnerId, "an owner id that somebody wrote over ours is served", &["S8"]),
     off(Rule::NoMintBesideMarks, "minted beside living things", &["S8", "moves"]),
     off(Rule::FromCounts, "places taken over do not count", &["S8", "moves"]),
     off(Rule::Pause, "cloud writes while paused", &["paused"]),

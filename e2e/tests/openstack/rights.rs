@@ -28,7 +28,8 @@ async fn story() -> Result<()> {
     controller.wait_ready(PATIENCE).await?;
     let mut standby = stage.launch("standby")?.start()?;
     standby.wait_ready(PATIENCE).await?;
-    // when a machine of lent credentials, with an Image and an address of a pool, a bastion and a server that is refused live and die
+    // when a machine of lent credentials, with an Image and an address of a pool, a bastion, a server that is taken over and one that is
+    // refused live and die
     live(&stage, &Core::of(plane.cluster(), stage.namespace()).await?).await?;
     for replica in [&mut standby, &mut controller] {
         let ended = replica.stop(Duration::from_secs(40)).await?;
@@ -60,6 +61,33 @@ async fn play(stage: &Stage, api_version: &str, kind: &str, plural: &str, name: 
     let status = json!({"status": fields["status"]});
     api.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await?;
     Ok(())
+}
+
+/// A server that the Go provider made, with the claim that it left a finalizer on: both are taken over, and both can go.
+async fn inherit(stage: &Stage, pool: &Value) -> Result<()> {
+    let private = "7e700000-0000-4000-8000-000000000001";
+    let planted = json!({"kind": "port", "fields": {"name": "old-0", "network_id": private, "fixed_ips": []}});
+    let port = stage.emulator.plant(&planted).await?["id"].clone();
+    stage.emulator.plant(&json!({"kind": "server", "fields": {"name": "old", "plugged": [port]}})).await?;
+    let asked = json!({"custody.dev/adopt-from": "capo", "cluster.x-k8s.io/paused": ""});
+    let object = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer",
+        "metadata": {"name": "old", "annotations": asked}, "spec": spec(&json!({"floatingIPPoolRef": pool}))});
+    let object = serde_json::from_value(object).map_err(Error::other)?;
+    let uid = stage.servers.create(&PostParams::default(), &object).await?.metadata.uid;
+    let ipam = "ipam.cluster.x-k8s.io/v1beta2";
+    let owner = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer", "name": "old", "uid": uid});
+    let claim = json!({"apiVersion": ipam, "kind": "IPAddressClaim", "spec": {"poolRef": pool}, "metadata": {"name": "old-floating-ip-address",
+        "ownerReferences": [owner], "finalizers": ["openstackmachine.infrastructure.cluster.x-k8s.io/ip-claim"]}});
+    manifests::apply_text(&stage.cluster, stage.namespace(), &claim.to_string()).await?;
+    let claims =
+        dynamic_api(stage.cluster.client().await?, stage.namespace(), ipam, "IPAddressClaim", "ipaddressclaims");
+    let goes_on = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}});
+    stage.servers.patch("old", &PatchParams::default(), &Patch::Merge(goes_on)).await?;
+    let free = |it: &DynamicObject| it.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
+    e2e::wait_for_object(&claims, "old-floating-ip-address", "the claim without a finalizer", PATIENCE, free).await?;
+    stage.delete("old").await?;
+    e2e::wait_until_gone(&stage.servers, "old", PATIENCE).await?;
+    e2e::wait_until_gone(&claims, "old-floating-ip-address", PATIENCE).await
 }
 
 async fn live(stage: &Stage, core: &Core) -> Result<()> {
@@ -101,6 +129,7 @@ async fn live(stage: &Stage, core: &Core) -> Result<()> {
     told(core, "m", "Ready", "True/").await?;
     let bastion = |it: &DynamicObject| condition(it, "BastionReady").is_some_and(|it| it.0 == "True");
     e2e::wait_for_object(&core.infrastructure, "c", "the bastion", PATIENCE, bastion).await?;
+    inherit(stage, &pool).await?;
     // what is refused again and again is one event that is counted up
     stage.behave(&json!({"quotas": {"servers": 2}})).await?;
     stage.create("refused", &spec(&json!({}))).await?;

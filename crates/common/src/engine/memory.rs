@@ -39,25 +39,30 @@ pub(crate) struct OwnerMemory {
 #[derive(Debug)]
 pub(crate) struct Memory {
     owners: Mutex<HashMap<String, OwnerMemory>>,
-    settle: Duration,
+    /// None in a rehearsal, where everything counts from the beginning of time.
+    settle: Option<Duration>,
     process: u64,
     rules: Rulebook,
 }
 
 impl Memory {
     pub(crate) fn new(settle: Duration, process: u64, rules: Rulebook) -> Self {
-        Memory { owners: Mutex::new(HashMap::new()), settle, process, rules }
+        Memory { owners: Mutex::new(HashMap::new()), settle: Some(settle), process, rules }
     }
-    /// For a rehearsal: everything seen counts at once.
+    /// For a rehearsal: everything seen counts at once, also what a listing shows that others have asked for before.
     pub(crate) fn settle_at_once(&mut self) {
-        self.settle = Duration::ZERO;
+        self.settle = None;
+    }
+    /// From when on that which began at this moment is settled.
+    fn settled(&self, since: Boot) -> Boot {
+        self.settle.map_or(Boot::default(), |settle| since + settle)
     }
     fn with<T>(&self, uid: &str, now: Boot, f: impl FnOnce(&mut OwnerMemory) -> T) -> T {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         f(owners.entry(uid.to_owned()).or_insert_with(|| self.fresh(now)))
     }
     fn fresh(&self, now: Boot) -> OwnerMemory {
-        let settled = now + self.settle;
+        let settled = self.settled(now);
         OwnerMemory { trusted_from: settled, unmarked_from: settled, ..OwnerMemory::default() }
     }
     /// What is known of this owner; from now on it is known.
@@ -82,7 +87,7 @@ impl Memory {
             let before = m.writer.replace(ledger.writer.process);
             let another = ledger.writer.process != self.process && before.is_some_and(|p| p != ledger.writer.process);
             if another && self.rules.apply(Rule::UnsettledByOthers) {
-                m.trusted_from = m.trusted_from.max(now + self.settle);
+                m.trusted_from = m.trusted_from.max(self.settled(now));
                 m.unmarked_from = m.unmarked_from.max(m.trusted_from);
             }
             m.owner = Some(owner);
@@ -110,15 +115,14 @@ impl Memory {
     }
     /// The cloud has acknowledged that our mark went on or off this thing.
     pub(crate) fn retag(&self, uid: &str, thing: &Thing, now: Boot) {
-        let settle = self.settle;
         self.with(uid, now, |m| {
-            m.retagged.retain(|_, at| now < *at + settle);
+            m.retagged.retain(|_, at| now < self.settled(*at));
             m.retagged.insert(thing.clone(), now);
         });
     }
     /// From when on the mark shown on this thing counts again.
     pub(crate) fn mark_counts_from(&self, uid: &str, thing: &Thing, now: Boot) -> Boot {
-        self.with(uid, now, |m| m.retagged.get(thing).map_or(Boot::default(), |at| *at + self.settle))
+        self.with(uid, now, |m| m.retagged.get(thing).map_or(Boot::default(), |at| self.settled(*at)))
     }
     /// The cloud refused this token for good.
     pub(crate) fn refuse(&self, uid: &str, slot: &Slot, token: String, now: Boot) {
@@ -146,7 +150,7 @@ impl Memory {
     pub(crate) fn trusted_from(&self, uid: &str, slot: &Slot, record: Option<&Record>, now: Boot) -> Boot {
         self.with(uid, now, |m| match record {
             None => m.trusted_from,
-            Some(record) => m.records.get(&(slot.clone(), self.sameness(record))).copied().unwrap_or(now) + self.settle,
+            Some(record) => self.settled(m.records.get(&(slot.clone(), self.sameness(record))).copied().unwrap_or(now)),
         })
     }
     /// From when on "unmarked" counts for this record, or for none.
@@ -161,6 +165,27 @@ impl Memory {
     }
     /// From when on NotFound counts for this removal.
     pub(crate) fn removal_trusted_from(&self, uid: &str, removal: &Removal, now: Boot) -> Boot {
-        self.with(uid, now, |m| m.removals.get(removal).copied().unwrap_or(now) + self.settle)
+        self.with(uid, now, |m| self.settled(m.removals.get(removal).copied().unwrap_or(now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rehearsal_believes_a_listing_that_is_older_than_its_first_look_at_the_owner() {
+        let at = |seconds| Boot(Duration::from_secs(seconds));
+        let slot = Slot::new("disk", Some("a")).unwrap();
+        let mut memory = Memory::new(Duration::from_mins(5), 1, Rulebook::production());
+        // given an owner first seen, and its id minted, after a shared listing was sent
+        memory.minted("u", at(100));
+        assert_eq!(memory.unmarked_from("u", &slot, None, at(100)), at(400));
+        memory.forget("u");
+        memory.settle_at_once();
+        memory.minted("u", at(100));
+        let counts_from =
+            [memory.trusted_from("u", &slot, None, at(100)), memory.unmarked_from("u", &slot, None, at(100))];
+        assert!(counts_from.iter().all(|from| *from <= at(99)), "{counts_from:?}");
     }
 }

@@ -239,12 +239,12 @@ impl Pass<'_> {
             take_over: view.annotations.get(names::TAKE_OVER).map(|t| TakeOver::parse(t)),
         };
         match facts.overwritten() {
-            Some(known) => {
+            Some(known) if self.engine.rules.apply(Rule::ForgedOwnerId) => {
                 let message =
                     format!("the annotation names another owner id than status, which knows {known}: put that back");
                 Err(blocked(reason::OWNER_ID_INVALID, message))
             }
-            None => Ok(facts),
+            _ => Ok(facts),
         }
     }
 

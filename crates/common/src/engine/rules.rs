@@ -57,6 +57,8 @@ rules! {
     PlaceCheck,
     /// A stripped owner id is recovered, not minted anew.
     RecoverOwnerId,
+    /// An owner id that was written over the one that status knows is not served.
+    ForgedOwnerId,
     /// Nothing is minted where live things carry our place or readable tag.
     NoMintBesideMarks,
     /// Things under the places in `from` count as ours until they are marked anew.

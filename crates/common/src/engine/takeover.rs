@@ -53,6 +53,7 @@ impl Pass<'_> {
         let old = engine.ledger_of(&self.view).ok().flatten();
         let mut ledger = Ledger::empty(&self.view.uid, &self.place, engine.next_writer());
         ledger.scope = scope;
+        ledger.seq = ledger.seq.max(engine.mirror_of(&self.view).map_or(0, |(_, seq)| seq + 1));
         ledger.from = from.into_iter().collect();
         engine.memory.distrust(&self.view.uid, self.now());
         let keep = !ledger.from.is_empty();

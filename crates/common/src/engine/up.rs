@@ -243,7 +243,9 @@ impl Pass<'_> {
                 let (memory, uid, now) = (&self.engine.memory, &self.view.uid, self.now());
                 let counts_from = match () {
                     () if !sight.trusted => memory.trusted_from(uid, slot, record, now),
-                    () if !sight.unmarked.is_empty() => memory.unmarked_from(uid, slot, record, now),
+                    () if !sight.unmarked_counts && !sight.unmarked.is_empty() => {
+                        memory.unmarked_from(uid, slot, record, now)
+                    }
                     () => now + plan.again,
                 };
                 plan.again = plan.again.min(counts_from.since(now).max(Duration::from_secs(1)));

@@ -177,7 +177,7 @@ impl Candidate {
     /// Returns once we lead. Dropping the future gives up.
     pub async fn win(&mut self) {
         loop {
-            match self.turn(self.terms.one_try()).await {
+            match self.turn(self.terms.renew).await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(why) => warn!(why, lease = self.name, "election"),
@@ -244,7 +244,7 @@ impl Candidate {
                 self.fence.close();
                 return format!("not renewed within {:?}", self.terms.renew);
             }
-            match self.turn(left.min(self.terms.one_try())).await {
+            match self.turn(left).await {
                 Ok(true) => {}
                 Ok(false) => {
                     self.fence.close();
@@ -273,7 +273,8 @@ impl Candidate {
         }
     }
 
-    /// One look and, if it is ours to take, one write, both within `within`. `Ok(true)`: we hold it now.
+    /// One look and, if it is ours to take, one write, all within `within` and none for longer than one try: a call that hangs
+    /// must leave room for another. `Ok(true)`: we hold it now.
     async fn turn(&mut self, within: Duration) -> Result<bool, String> {
         let ends = self.clock.boot() + within;
         // While we hold it, our own last write is the newest we know: one call instead of two.
@@ -297,7 +298,7 @@ impl Candidate {
         Ok(false)
     }
     async fn look(&mut self, ends: Boot) -> Result<(), String> {
-        let left = ends.since(self.clock.boot());
+        let left = ends.since(self.clock.boot()).min(self.terms.one_try());
         match self.bounded(left, self.api.get(&self.name)).await {
             Ok(lease) => self.saw(lease),
             Err(Trouble::Missing) => self.missed(),
@@ -326,7 +327,7 @@ impl Candidate {
     }
     async fn write(&mut self, ends: Boot) -> Result<(), Trouble> {
         let sent = self.clock.boot();
-        let left = ends.since(sent);
+        let left = ends.since(sent).min(self.terms.one_try());
         let params = PostParams::default();
         let lease = self.signed();
         let stored = if lease.metadata.resource_version.is_some() {

@@ -129,6 +129,12 @@ impl World {
         assert_eq!(account, "acct-2");
         std::fs::write(&self.token, "token-2").unwrap();
     }
+    pub(crate) fn annotation(&self, key: &str) -> Option<String> {
+        self.stored().view.annotations.remove(key)
+    }
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.stored().view.deleting
+    }
     pub(crate) fn is_gone(&self) -> bool {
         self.stored().gone
     }

@@ -31,6 +31,8 @@ fn scripts() -> Vec<(Vec<Act>, bool)> {
         vec![Act::CutLedger, Act::Repair],
         vec![Act::NewerLedger, Act::CrashAll, Act::Repair],
         vec![Act::SpoilOwnerId, Act::Repair],
+        vec![Act::ForgeOwnerId, Act::Repair],
+        vec![Act::ForgeOwnerId, Act::CrashAll, Act::Edit(Edit::Add), Act::CrashAll, Act::Repair],
         vec![Act::Rollback],
         vec![Act::Rollback, Act::CrashAll],
         vec![Act::OtherAccount, Act::CrashAll, Act::RightAccount, Act::CrashAll],
