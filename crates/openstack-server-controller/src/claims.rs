@@ -56,13 +56,27 @@ pub async fn address(claims: &dyn Claims, owner: &OwnerView, pool: &TypedRef) ->
     Ok(given.and_then(|it| it.data["spec"]["address"].as_str().map(str::to_owned)))
 }
 
+/// On the way out of a server: a claim that nobody would free goes with it. None is made.
+pub async fn release(claims: &dyn Claims, owner: &OwnerView) -> Result<(), Missing> {
+    if !was_capos(owner) {
+        return Ok(());
+    }
+    let Some(claim) = claims.claim(&owner.namespace, &format!("{}{SUFFIX}", owner.name)).await? else { return Ok(()) };
+    let ours = claim.owner_references().iter().any(|it| it.uid == owner.uid);
+    match without_capo(&claim, owner) {
+        Some(left) if ours => claims.finalize(&claim, &left).await,
+        _ => Ok(()),
+    }
+}
+fn was_capos(owner: &OwnerView) -> bool {
+    owner.annotations.get(ADOPTED_FROM).is_some_and(|it| it == CAPO)
+}
 /// The finalizers of a claim without that of the Go provider, if its server was taken over and nobody else would take it off:
 /// the claim could not go with its server.
 fn without_capo(claim: &DynamicObject, owner: &OwnerView) -> Option<Vec<String>> {
-    let adopted = owner.annotations.get(ADOPTED_FROM).is_some_and(|it| it == CAPO);
     let all = claim.finalizers();
     let left: Vec<String> = all.iter().filter(|it| *it != CAPO_CLAIM_FINALIZER).cloned().collect();
-    (adopted && left.len() < all.len()).then_some(left)
+    (was_capos(owner) && left.len() < all.len()).then_some(left)
 }
 /// The claim, owned by the server: it goes when the server's object is gone, and not before.
 fn claim(owner: &OwnerView, name: &str, group: &str, pool: &TypedRef) -> DynamicObject {
@@ -105,5 +119,40 @@ mod tests {
         assert_eq!(without_capo(&claim, &owner), Some(vec!["pool".to_owned()]));
         claim.metadata.finalizers = Some(vec!["pool".into()]);
         assert_eq!(without_capo(&claim, &owner), None);
+    }
+
+    /// One claim, and what was left on it.
+    struct One(DynamicObject, std::sync::Mutex<Vec<Vec<String>>>);
+    #[async_trait]
+    impl Claims for One {
+        async fn claim(&self, _: &str, _: &str) -> Result<Option<DynamicObject>, Missing> {
+            Ok(Some(self.0.clone()))
+        }
+        async fn make(&self, _: &str, _: &DynamicObject) -> Result<Option<DynamicObject>, Missing> {
+            Err(Missing::Unusable("nothing is asked for on the way out".into()))
+        }
+        async fn finalize(&self, _: &DynamicObject, finalizers: &[String]) -> Result<(), Missing> {
+            self.1.lock().unwrap().push(finalizers.to_vec());
+            Ok(())
+        }
+        async fn given(&self, _: &str, _: &str) -> Result<Option<DynamicObject>, Missing> {
+            Ok(None)
+        }
+    }
+    #[tokio::test]
+    async fn a_server_that_was_taken_over_frees_its_own_claim_on_its_way_out() {
+        let pool = TypedRef { api_group: Some("g".into()), kind: "Pool".into(), name: "p".into() };
+        let mut owner = OwnerView { name: "srv".into(), uid: "u".into(), ..OwnerView::default() };
+        let mut claim = claim(&owner, "srv-floating-ip-address", "g", &pool);
+        claim.metadata.finalizers = Some(vec!["pool".into(), CAPO_CLAIM_FINALIZER.into()]);
+        let claims = One(claim, std::sync::Mutex::default());
+        release(&claims, &owner).await.unwrap();
+        assert!(claims.1.lock().unwrap().is_empty(), "the other provider serves it");
+        owner.annotations.insert(ADOPTED_FROM.into(), CAPO.into());
+        let stranger = OwnerView { uid: "other".into(), ..owner.clone() };
+        release(&claims, &stranger).await.unwrap();
+        assert!(claims.1.lock().unwrap().is_empty(), "another server's claim");
+        release(&claims, &owner).await.unwrap();
+        assert_eq!(*claims.1.lock().unwrap(), [vec!["pool".to_owned()]]);
     }
 }

@@ -32,6 +32,8 @@ pub trait Inputs: Send + Sync {
     async fn image(&self, namespace: &str, name: &str) -> Result<String, Missing>;
     /// The address that a pool gave to this owner; none while it has given none. Asks for one if nobody did.
     async fn address(&self, owner: &OwnerView, pool: &TypedRef) -> Result<Option<String>, Missing>;
+    /// On the way out: frees the claim of an owner that was taken over.
+    async fn release(&self, owner: &OwnerView) -> Result<(), Missing>;
     /// Does Cluster API read a list of failure domains? Its older contract has a map under the same name, and stumbles over a list.
     async fn reads_lists_of_zones(&self) -> Result<bool, Missing>;
 }
@@ -75,6 +77,9 @@ impl Inputs for Given {
     }
     async fn address(&self, _owner: &OwnerView, _pool: &TypedRef) -> Result<Option<String>, Missing> {
         Ok(self.held().address.clone())
+    }
+    async fn release(&self, _owner: &OwnerView) -> Result<(), Missing> {
+        Ok(())
     }
     async fn reads_lists_of_zones(&self) -> Result<bool, Missing> {
         Ok(true)

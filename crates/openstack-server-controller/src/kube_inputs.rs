@@ -182,6 +182,9 @@ impl Inputs for KubeInputs {
     async fn address(&self, owner: &OwnerView, pool: &TypedRef) -> Result<Option<String>, Missing> {
         claims::address(self, owner, pool).await
     }
+    async fn release(&self, owner: &OwnerView) -> Result<(), Missing> {
+        claims::release(self, owner).await
+    }
     async fn reads_lists_of_zones(&self) -> Result<bool, Missing> {
         let mut held = self.zone_lists.lock().await;
         let now = self.clock.boot();

@@ -1,8 +1,8 @@
 //! What bastion and machine share: each is an object of Cluster API that has a server made for it.
 use crate::api::{IdentityRef, OpenStackServer};
 use crate::inputs::Missing;
-use crate::names::{CAPO, CAPO_SERVER_FINALIZER, reason};
-use crate::servers::is_owned;
+use crate::names::{CAPO, CAPO_SERVER_FINALIZER, INSTANCE_READY, reason};
+use crate::servers::{is_owned, said};
 use common::engine::estate::Fault;
 use common::engine::owner::OwnerView;
 use common::engine::report::Progress;
@@ -39,6 +39,16 @@ pub fn ledger(view: &OwnerView, controller: &str) -> Option<Ledger> {
 /// Does the Go provider still hold this server?
 pub fn held_by_capo(server: &OpenStackServer) -> bool {
     server.metadata.finalizers.iter().flatten().any(|it| it == CAPO_SERVER_FINALIZER)
+}
+/// What a parent on its way out waits for: its server, and whatever that waits for.
+pub fn on_its_way_out(server: Option<&OpenStackServer>, adopts: bool) -> String {
+    let going = server.is_some_and(|it| it.metadata.deletion_timestamp.is_some());
+    let held = adopts && !going && server.is_some_and(held_by_capo);
+    let what = if held { "the server is taken over before it is deleted" } else { "the server is being deleted" };
+    match server.and_then(|it| said(it, INSTANCE_READY)) {
+        Some(("False" | "Unknown", why, message)) if held || going => format!("{what}: {why}: {message}"),
+        _ => what.to_owned(),
+    }
 }
 /// A server that the Go provider still holds is asked for, once. On its way out it can take no other finalizer.
 pub fn request_adoption(server: &OpenStackServer) -> Option<Value> {

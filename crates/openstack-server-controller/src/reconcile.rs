@@ -7,7 +7,7 @@ use crate::estate::{Owned, Seen, ServerEstate};
 use crate::floating::lead;
 use crate::inputs::{Inputs, Missing};
 use crate::names::{CAPO, CONTROLLER, FAILED, reason};
-use crate::parents::lives_here;
+use crate::parents::{lives_here, missing};
 use crate::plan::{Facts, Plan, problem, server_slot};
 use crate::resolve::{Resolver, Unresolved, reason_of};
 use crate::session::{Session, Sessions};
@@ -280,6 +280,11 @@ impl Reconciler {
     ) -> Result<Prepared, Progress> {
         let mut prepared = Prepared::default();
         let foreign = ledger(view).is_some_and(|ledger| !ledger.scope.is_empty() && ledger.scope != identity.scope());
+        let here = lives_here(view, CONTROLLER, &self.engine.place_of(view));
+        if view.deleting && here && spec.floating_ip_pool_ref.is_some() {
+            self.check_lease()?;
+            self.inputs.release(view).await.map_err(missing)?;
+        }
         // Another project has other things of the same names: the engine says so, nothing is looked up there.
         if view.deleting || foreign {
             return Ok(prepared);
@@ -307,11 +312,8 @@ impl Reconciler {
             prepared.user_data = Some(data);
         }
         // A copy of another owner takes no address from the pool: the engine says what it is.
-        let here = lives_here(view, CONTROLLER, &self.engine.place_of(view));
         if let Some(pool) = spec.floating_ip_pool_ref.as_ref().filter(|_| here) {
-            if !self.engine.in_lease() {
-                return Err(Progress::Stale(TOO_LATE.into()));
-            }
+            self.check_lease()?;
             match self.inputs.address(view, pool).await {
                 Ok(Some(address)) => prepared.floating = Some(address),
                 Ok(None) => {
@@ -333,6 +335,10 @@ impl Reconciler {
         Ok(prepared)
     }
 
+    /// A leader that was frozen on the way may write nothing any more.
+    fn check_lease(&self) -> Result<(), Progress> {
+        if self.engine.in_lease() { Ok(()) } else { Err(Progress::Stale(TOO_LATE.into())) }
+    }
     async fn choose(
         &self,
         view: &OwnerView,

@@ -4,7 +4,7 @@
 mod support;
 
 use async_trait::async_trait;
-use cloud_emulator::kit::Settings;
+use cloud_emulator::kit::{EmulatedCloud, Settings};
 use common::engine::report::Progress;
 use common::names::ADOPT_FROM;
 use common::testing::one_owner::{OneOwner, Stored, ToldClock};
@@ -216,6 +216,63 @@ async fn other_credentials_reach_a_bastion_on_its_way_out() {
     world.visit().await;
     assert_eq!(world.servers.object()["spec"]["identityRef"]["name"], "new");
     assert_eq!(world.servers.log.lock().unwrap().split_off(2), ["patch", "delete"]);
+}
+
+#[tokio::test]
+async fn a_server_ends_with_its_own_credentials_when_nothing_is_said_of_the_bastion_any_more() {
+    for gone in [json!(null), json!({"enabled": false})] {
+        let mut world = World::new();
+        world.edit(|spec| spec["bastion"]["spec"]["identityRef"] = json!({"name": "own", "cloudName": "c"}));
+        world.serve().await;
+        assert_eq!(world.servers.object()["spec"]["identityRef"]["name"], "own");
+        // when the block that named them is taken out
+        world.edit(|spec| spec["bastion"] = gone.clone());
+        world.visit().await;
+        let object = world.servers.object();
+        assert!(object["metadata"]["deletionTimestamp"].is_string(), "{object}");
+        assert_eq!(object["spec"]["identityRef"]["name"], "own");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_was_only_named_stays_its_users_in_a_cluster_that_was_taken_over() {
+    let mut world = World::new();
+    let first = world.left_by_capo();
+    world.wire.cloud(|cloud, now| cloud.delete_by_hand(now, &first).unwrap());
+    let theirs = json!({"floating_network_id": PUBLIC, "floating_ip_address": "203.0.113.77", "port_id": null});
+    let theirs = world.wire.plant("fip", theirs);
+    world.cluster.annotate(ADOPT_FROM, "capo");
+    world.edit(|spec| spec["bastion"]["floatingIP"] = json!("203.0.113.77"));
+    world.serve().await;
+    assert_eq!(world.address(), "203.0.113.77", "{}", world.said("BastionReady"));
+    // when it is named no longer, then another is made
+    world.edit(|spec| drop(spec["bastion"].as_object_mut().unwrap().remove("floatingIP")));
+    world.serve().await;
+    assert_ne!(world.address(), "203.0.113.77", "{}", world.said("BastionReady"));
+    // and whatever becomes of the bastion, the user's is still there
+    world.servers.change("swap", |it| it["metadata"]["finalizers"] = json!(["custody.dev/openstack"]));
+    world.edit(|spec| spec["bastion"]["enabled"] = json!(false));
+    world.serve().await;
+    let left: Vec<String> = world.wire.living("fip").into_iter().map(|it| it.id).collect();
+    assert_eq!(left, [theirs]);
+}
+
+#[tokio::test]
+async fn a_cluster_on_its_way_out_says_why_its_server_is_not_taken_over() {
+    let world = World::new();
+    world.left_by_capo();
+    world.cluster.annotate(ADOPT_FROM, "capo");
+    world.serve().await;
+    // given a server that cannot be taken over
+    let trouble = json!({"type": "InstanceReady", "status": "False", "reason": "AdoptionMismatch", "message": "has 1 ports",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    world.servers.change("trouble", |it| it["status"]["conditions"].as_array_mut().unwrap().push(trouble));
+    // when the cluster is deleted, then it waits, and says for what
+    world.cluster.delete();
+    let progress = world.visit().await;
+    let Progress::Waiting { message, .. } = progress else { panic!("{progress:?}") };
+    assert_eq!(message, "the server is taken over before it is deleted: AdoptionMismatch: has 1 ports");
+    assert_eq!(world.servers.did("delete"), 0);
 }
 
 #[tokio::test]

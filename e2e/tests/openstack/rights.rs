@@ -63,6 +63,20 @@ async fn play(stage: &Stage, api_version: &str, kind: &str, plural: &str, name: 
     Ok(())
 }
 
+const IPAM: &str = "ipam.cluster.x-k8s.io/v1beta2";
+
+/// The pool gives an address to a claim.
+async fn give(stage: &Stage, claim: &str, address: &str, pool: &Value) -> Result<()> {
+    let public = "7e700000-0000-4000-8000-00000000000e";
+    let fields = json!({"floating_network_id": public, "floating_ip_address": address, "port_id": null});
+    stage.emulator.plant(&json!({"kind": "fip", "fields": fields})).await?;
+    let given = json!({"apiVersion": IPAM, "kind": "IPAddress", "metadata": {"name": claim},
+        "spec": {"address": address, "prefix": 32, "claimRef": {"name": claim}, "poolRef": pool}});
+    manifests::apply_text(&stage.cluster, stage.namespace(), &given.to_string()).await?;
+    let claimed = json!({"status": {"addressRef": {"name": claim}}});
+    play(stage, IPAM, "IPAddressClaim", "ipaddressclaims", claim, claimed).await
+}
+
 /// A server that the Go provider made, with the claim that it left a finalizer on: both are taken over, and both can go.
 async fn inherit(stage: &Stage, pool: &Value) -> Result<()> {
     let private = "7e700000-0000-4000-8000-000000000001";
@@ -74,13 +88,13 @@ async fn inherit(stage: &Stage, pool: &Value) -> Result<()> {
         "metadata": {"name": "old", "annotations": asked}, "spec": spec(&json!({"floatingIPPoolRef": pool}))});
     let object = serde_json::from_value(object).map_err(Error::other)?;
     let uid = stage.servers.create(&PostParams::default(), &object).await?.metadata.uid;
-    let ipam = "ipam.cluster.x-k8s.io/v1beta2";
     let owner = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer", "name": "old", "uid": uid});
-    let claim = json!({"apiVersion": ipam, "kind": "IPAddressClaim", "spec": {"poolRef": pool}, "metadata": {"name": "old-floating-ip-address",
+    let claim = json!({"apiVersion": IPAM, "kind": "IPAddressClaim", "spec": {"poolRef": pool}, "metadata": {"name": "old-floating-ip-address",
         "ownerReferences": [owner], "finalizers": ["openstackmachine.infrastructure.cluster.x-k8s.io/ip-claim"]}});
     manifests::apply_text(&stage.cluster, stage.namespace(), &claim.to_string()).await?;
     let claims =
-        dynamic_api(stage.cluster.client().await?, stage.namespace(), ipam, "IPAddressClaim", "ipaddressclaims");
+        dynamic_api(stage.cluster.client().await?, stage.namespace(), IPAM, "IPAddressClaim", "ipaddressclaims");
+    give(stage, "old-floating-ip-address", "203.0.113.78", pool).await?;
     let goes_on = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}});
     stage.servers.patch("old", &PatchParams::default(), &Patch::Merge(goes_on)).await?;
     let free = |it: &DynamicObject| it.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
@@ -113,19 +127,7 @@ async fn live(stage: &Stage, core: &Core) -> Result<()> {
     play(stage, "openstack.k-orc.cloud/v1alpha1", "Image", "images", "img", image).await?;
     // the pool gives an address
     told(core, "m", "InstanceReady", "WaitingForIPAddressClaim").await?;
-    let planted = json!({"kind": "fip", "fields": {"floating_network_id": "7e700000-0000-4000-8000-00000000000e", "floating_ip_address": "203.0.113.77", "port_id": null}});
-    stage.emulator.plant(&planted).await?;
-    let ipam = "ipam.cluster.x-k8s.io/v1beta2";
-    let reference = json!({"name": "m-floating-ip-address"});
-    let given = json!({"spec": {"address": "203.0.113.77", "prefix": 32, "claimRef": reference, "poolRef": pool}});
-    let api = dynamic_api(stage.cluster.client().await?, namespace, ipam, "IPAddress", "ipaddresses");
-    let mut address: DynamicObject =
-        serde_json::from_value(json!({"apiVersion": ipam, "kind": "IPAddress", "metadata": {"name": "given"}}))
-            .map_err(Error::other)?;
-    address.data = given;
-    api.create(&PostParams::default(), &address).await?;
-    let claimed = json!({"status": {"addressRef": {"name": "given"}}});
-    play(stage, ipam, "IPAddressClaim", "ipaddressclaims", "m-floating-ip-address", claimed).await?;
+    give(stage, "m-floating-ip-address", "203.0.113.77", &pool).await?;
     told(core, "m", "Ready", "True/").await?;
     let bastion = |it: &DynamicObject| condition(it, "BastionReady").is_some_and(|it| it.0 == "True");
     e2e::wait_for_object(&core.infrastructure, "c", "the bastion", PATIENCE, bastion).await?;

@@ -63,7 +63,9 @@ impl Scene<'_> {
         let legacy = all.iter().find(|(item, it)| {
             let ours = item.mark() == MarkSeen::Nothing || self.concern.touches(&item.mark());
             let leads = it.port.as_deref().is_some_and(|port| Some(port) == self.target);
-            ours && (leads || self.before == Some(it.address.as_str()))
+            // One that was only named, and is not any more, stays its user's.
+            let named = self.record.and_then(Record::id) == Some(&it.id);
+            ours && !named && (leads || self.before == Some(it.address.as_str()))
         });
         // Without knowing where the bastion stands nothing can be told: a second address would be made beside its own.
         Ok(match legacy {

@@ -11,7 +11,7 @@ use crate::cloud::Kind;
 use crate::derive::{Defaults, differing, server_spec, spec_hash};
 use crate::inputs::{Inputs, Missing};
 use crate::names::{BASTION_READY, CAPO, reason};
-use crate::parents::{cluster_name, ledger, management_port, missing, rotated, serves, waiting};
+use crate::parents::{cluster_name, ledger, management_port, missing, on_its_way_out, rotated, serves, waiting};
 use crate::servers::{Parent, Servers, is_owned, server};
 use crate::session::{Session, Sessions};
 use common::clock::SharedClock;
@@ -223,7 +223,7 @@ impl Reconciler {
         // On the way out the server goes first, and with it everything that holds on to the address.
         // Where the engine would not act yet, it says why, or mends what it can.
         if view.deleting && served && paused.is_none() && matches!(step, Step::Delete(_) | Step::Wait(_)) {
-            return Err(waiting("the server of the bastion is being deleted".to_owned()));
+            return Err(waiting(on_its_way_out(found.as_ref(), adopts)));
         }
         let usable = found.as_ref().filter(|_| step == Step::Use);
         let target = usable.and_then(|server| management_port(server, &networks.network.id));
@@ -284,11 +284,12 @@ impl Reconciler {
         }
         let adopts = self.engine.guard().adopts(view, CAPO);
         if let Some(found) = found.filter(|it| is_owned(it, &view.uid))
-            && let Some(patch) = mend(found, wanted, rotated(found, &view.uid, Some(identity(spec))), adopts)
+            && let Some(patch) = mend(found, wanted, rotated(found, &view.uid, identity(spec)), adopts)
         {
             self.servers.patch(found, &patch).await.map_err(missing)?;
+            let stamped = patch["metadata"]["annotations"][SPEC_HASH].is_string();
             let differs = wanted.map(|wanted| differing(wanted, &found.spec)).unwrap_or_default();
-            if !differs.is_empty() {
+            if stamped && !differs.is_empty() {
                 let message = format!("it is kept as it is, though it differs from the spec: {}", differs.join(", "));
                 notes.push(Note { warning: false, reason: "BastionAdopted", message });
             }
@@ -349,10 +350,11 @@ impl Reconciler {
     }
 }
 
-/// The bastion's own credentials, or else those of the cluster.
-fn identity(spec: &OpenStackClusterSpec) -> &IdentityRef {
-    let own = spec.bastion.as_ref().and_then(|it| it.spec.as_ref()?.identity_ref.as_ref());
-    own.unwrap_or(&spec.identity_ref)
+/// The bastion's own credentials, or else those of the cluster. None where the spec says nothing of the bastion any more: its
+/// server ends with those it has.
+fn identity(spec: &OpenStackClusterSpec) -> Option<&IdentityRef> {
+    let machine = spec.bastion.as_ref()?.spec.as_ref()?;
+    Some(machine.identity_ref.as_ref().unwrap_or(&spec.identity_ref))
 }
 /// What the server of the bastion is called.
 pub fn server_name(view: &OwnerView) -> String {

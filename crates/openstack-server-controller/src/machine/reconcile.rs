@@ -169,7 +169,8 @@ impl Reconciler {
             && !members_first
             && matches!(step, Step::Delete | Step::Wait { .. })
         {
-            let report = Report { notes, ..unserved(view, waiting("the server is being deleted".into())) };
+            let why = parents::on_its_way_out(found.as_ref(), self.engine.guard().adopts(view, CAPO));
+            let report = Report { notes, ..unserved(view, waiting(why)) };
             return Ok(Learned { report, node, server: found, step });
         }
         let usable = found.filter(|_| step == Step::Use);

@@ -47,6 +47,9 @@ impl Inputs for PoolInputs {
     async fn address(&self, owner: &OwnerView, pool: &TypedRef) -> Result<Option<String>, Missing> {
         claims::address(&self.claims, owner, pool).await
     }
+    async fn release(&self, owner: &OwnerView) -> Result<(), Missing> {
+        claims::release(&self.claims, owner).await
+    }
     async fn reads_lists_of_zones(&self) -> Result<bool, Missing> {
         self.given.reads_lists_of_zones().await
     }
