@@ -85,7 +85,8 @@ async fn inherit(stage: &Stage, pool: &Value) -> Result<()> {
     stage.emulator.plant(&json!({"kind": "server", "fields": {"name": "old", "plugged": [port]}})).await?;
     let asked = json!({"custody.dev/adopt-from": "capo", "cluster.x-k8s.io/paused": ""});
     let object = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer",
-        "metadata": {"name": "old", "annotations": asked}, "spec": spec(&json!({"floatingIPPoolRef": pool}))});
+        "metadata": {"name": "old", "annotations": asked, "finalizers": ["openstackserver.infrastructure.cluster.x-k8s.io"]},
+        "spec": spec(&json!({"floatingIPPoolRef": pool}))});
     let object = serde_json::from_value(object).map_err(Error::other)?;
     let uid = stage.servers.create(&PostParams::default(), &object).await?.metadata.uid;
     let owner = json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer", "name": "old", "uid": uid});
