@@ -33,6 +33,7 @@ fn scripts() -> Vec<(Vec<Act>, bool)> {
         vec![Act::SpoilOwnerId, Act::Repair],
         vec![Act::ForgeOwnerId, Act::Repair],
         vec![Act::ForgeOwnerId, Act::CrashAll, Act::Edit(Edit::Add), Act::CrashAll, Act::Repair],
+        vec![Act::ForgeOwnerId, Act::Delete, Act::CrashAll, Act::Repair],
         vec![Act::Rollback],
         vec![Act::Rollback, Act::CrashAll],
         vec![Act::OtherAccount, Act::CrashAll, Act::RightAccount, Act::CrashAll],
@@ -90,8 +91,8 @@ pub fn run(bench: &Bench, case: u64) -> Verdict {
     }
     rest(&mut world, &mut hands, settle, &mut chance);
     let after = world.sim.with(count);
-    let edited = acts.iter().any(|act| matches!(act, Act::Edit(_)));
-    if before != after && !edited {
+    let asked = acts.iter().any(|act| matches!(act, Act::Edit(_) | Act::Delete));
+    if before != after && !asked {
         verdict.violations.insert(format!("{before:?} creates and deletes became {after:?}"));
     }
     at_rest(&world, "rest", &mut verdict);
