@@ -89,10 +89,8 @@ async fn attempt(
         let fates = clean(desk, key, policy, ledger.as_ref(), &victims).await;
         hand_over(desk, &fates).await?;
         tell_kept(desk, policy, memory, &fates);
-        if fates.iter().any(|(_, fate)| !fate.is_over()) {
-            // What is kept stays on the books, too: a namespace around it has its turn in a later attempt.
-            let (_, settled): (Vec<_>, Vec<_>) = fates.iter().cloned().partition(|(_, fate)| fate.is_for_others());
-            settle_ledger(&mut ledger, &settled);
+        if is_left(&fates) {
+            settle_ledger(&mut ledger, &fates);
             if let Some(ledger) = &mut ledger {
                 desk.ledgers.save_to_the_end(key, ledger).await?;
             }
@@ -131,15 +129,26 @@ pub async fn clean(
     fates
 }
 
-/// What is over is no longer on our books.
+/// Is there anything left to wait for?
+pub fn is_left(fates: &[(Candidate, Fate)]) -> bool {
+    fates.iter().any(|(_, fate)| !fate.is_over())
+}
+
+/// What is over is no longer on our books. While anything is left, what is kept for others stays on them, too, and is put there if
+/// only the status knew of it: a namespace around it has its turn in a later attempt.
 pub fn settle_ledger(ledger: &mut Option<Ledger>, fates: &[(Candidate, Fate)]) {
     let Some(ledger) = ledger else { return };
+    let left = is_left(fates);
     for (candidate, fate) in fates {
-        if fate.is_over() {
+        if fate.is_over() && !(left && fate.is_for_others()) {
             ledger.remove(&candidate.object);
-        } else {
-            ledger.put(&candidate.object, candidate.created, candidate.uids.first().map_or("", String::as_str));
+            continue;
         }
+        let uid = match fate {
+            Fate::Required(_, Some(own)) => own,
+            _ => candidate.uids.first().map_or("", String::as_str),
+        };
+        ledger.put(&candidate.object, candidate.created, uid);
     }
 }
 

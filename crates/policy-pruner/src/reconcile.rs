@@ -337,7 +337,7 @@ impl Pass<'_> {
                 let fates = deletion::clean(self.desk, self.key, self.policy, books.ledger.as_ref(), &victims).await;
                 deletion::hand_over(self.desk, &fates).await?;
                 deletion::tell_kept(self.desk, self.policy, memory, &fates);
-                left = fates.iter().any(|(_, fate)| !fate.is_over());
+                left = deletion::is_left(&fates);
                 let before = books.ledger.clone();
                 deletion::settle_ledger(&mut books.ledger, &fates);
                 books.changed |= before != books.ledger;

@@ -48,6 +48,15 @@ impl Stage {
         desk.reporter.objects = desk.objects.clone();
         Stage { server, clock, desk }
     }
+    /// The policy prunes what it created, and asks for these.
+    fn ask_for(&self, objects: &[Value]) {
+        let templates: Vec<Value> =
+            objects.iter().map(|object| json!({"complianceType": "musthave", "objectDefinition": object})).collect();
+        self.server.lock().world.edit(&policy_path(POLICIES[0]), |policy| {
+            policy["spec"]["pruneObjectBehavior"] = "DeleteIfCreated".into();
+            policy["spec"]["object-templates"] = json!(templates);
+        });
+    }
     fn touch(&self, change: impl FnOnce(&mut Value)) {
         self.server.lock().world.touch(&policy_path(POLICIES[0]), change);
     }
@@ -137,4 +146,45 @@ async fn only_a_policy_that_is_gone_counts_as_gone() {
     }
     stage.server.lock().world.delete(&policy_path(POLICIES[0]), None).unwrap();
     assert_eq!(pass(&stage.desk, &key(POLICIES[0]), &policy).await, Next::Again(RACE));
+}
+
+fn thing(name: &str) -> Value {
+    json!({"apiVersion": "test/v1", "kind": "Thing", "metadata": {"name": name, "namespace": "n"}, "spec": {"a": 1}})
+}
+const SPACE: &str = "/api/v1/namespaces/n";
+const A: &str = "/apis/test/v1/namespaces/n/things/a";
+const B: &str = "/apis/test/v1/namespaces/n/things/b";
+
+#[tokio::test]
+async fn a_namespace_that_is_edited_out_stays_for_what_an_earlier_pass_kept() {
+    for ledger_knows in [true, false] {
+        // given a policy that created a namespace and two things in it
+        let stage = Stage::set(|_| None, &json!({"a": 1}));
+        let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+        stage.ask_for(&[space, thing("a"), thing("b"), thing("x")]);
+        stage.pass().await;
+        if !ledger_knows {
+            let mut ledger = stage.desk.ledgers.get(&key(POLICIES[0])).await.unwrap().unwrap();
+            assert!(ledger.remove(&crate::api::ObjectRef::new("test/v1", "Thing", "n", "b")));
+            stage.desk.ledgers.save(&key(POLICIES[0]), &mut ledger).await.unwrap();
+        }
+        // when a stranger makes one of them anew, the other is held, and all three are edited out
+        {
+            let world = &mut stage.server.lock().world;
+            world.delete(B, None).unwrap();
+            world.create(B, thing("b"), "a-stranger").unwrap();
+            world.touch(A, |thing| thing["metadata"]["finalizers"] = json!(["x/y"]));
+        }
+        stage.ask_for(&[thing("x")]);
+        stage.clock.pass(Duration::from_secs(1));
+        let Next::Again(wait) = stage.pass().await else { panic!("one is still held") };
+        stage.server.lock().world.touch(A, |thing| thing["metadata"]["finalizers"] = json!([]));
+        stage.clock.pass(wait);
+        assert_eq!(stage.pass().await, Next::Done);
+        // then what the stranger made is still there, and so is the namespace around it, and the books are closed on both
+        let objects = stage.server.lock().world.objects.clone();
+        assert!(objects.contains_key(SPACE) && objects.contains_key(B) && !objects.contains_key(A), "{ledger_knows}");
+        let ledger = stage.desk.ledgers.get(&key(POLICIES[0])).await.unwrap().unwrap();
+        assert_eq!(ledger.entries.len(), 1, "{ledger:?}");
+    }
 }
