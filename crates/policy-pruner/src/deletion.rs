@@ -14,6 +14,7 @@ use crate::report;
 use crate::standing;
 use common::runtime::next::Next;
 use common::runtime::object::Key;
+use std::collections::BTreeSet;
 use tracing::{info, warn};
 
 /// Lets go of a policy without touching its children: the installation is on its way out.
@@ -160,13 +161,17 @@ async fn is_going(desk: &Desk, key: &Key) -> Result<bool, Trouble> {
 
 /// What another policy requires is written into that policy's ledger before it leaves ours.
 pub async fn hand_over(desk: &Desk, fates: &[(Candidate, Fate)]) -> Result<(), Trouble> {
+    let decided_anew = |key: &Key| Trouble::silent(format!("{key} required an object and is being deleted"));
+    // Whoever goes as well keeps nothing, also nothing that it would not inherit: nobody would come back for it.
+    let requirers: BTreeSet<&Key> = fates.iter().flat_map(|(_, fate)| fate.requirers()).map(|r| &r.key).collect();
+    for key in requirers {
+        if is_going(desk, key).await? {
+            return Err(decided_anew(key));
+        }
+    }
     for (candidate, fate) in fates {
         let Fate::Required(requirers, Some(uid)) = fate else { continue };
         let Some(heir) = requirers.iter().find(|r| r.prune != Prune::None) else { continue };
-        let decided_anew = || Trouble::silent(format!("{} required an object and is being deleted", heir.key));
-        if is_going(desk, &heir.key).await? {
-            return Err(decided_anew());
-        }
         let known = desk.ledgers.get(&heir.key).await?;
         let mut ledger = known.clone().unwrap_or_else(|| desk.ledgers.begin(&heir.key, &heir.uid));
         ledger.put(&candidate.object, true, uid);
@@ -174,7 +179,7 @@ pub async fn hand_over(desk: &Desk, fates: &[(Candidate, Fate)]) -> Result<(), T
         // Who began to go meanwhile may have looked into its ledger before this was in it, and inherits nothing.
         if is_going(desk, &heir.key).await? {
             take_back(desk, &heir.key, &candidate.object, known.as_ref()).await?;
-            return Err(decided_anew());
+            return Err(decided_anew(&heir.key));
         }
         desk.memories.soil(&heir.key);
     }
@@ -201,7 +206,7 @@ pub fn tell_kept(desk: &Desk, policy: &ConfigurationPolicy, memory: &mut Memory,
                 let names: Vec<String> = requirers.iter().map(|r| r.key.to_string()).collect();
                 Some(format!("{} is required by {}", candidate.object.describe(), names.join(", ")))
             }
-            Fate::Stays(Why::Holds(what)) => Some(format!("{} stays: {what}", candidate.object.describe())),
+            Fate::Stays(Why::Holds(what, _)) => Some(format!("{} stays: {what}", candidate.object.describe())),
             _ => None,
         })
         .collect();

@@ -193,7 +193,10 @@ async fn a_namespace_stays_for_what_is_kept_in_it() {
         let fate = &fates.iter().find(|(candidate, _)| candidate.object == space).unwrap().1;
         match (fate, stays) {
             (Fate::Gone, None) => {}
-            (Fate::Stays(why), Some(told)) => assert!(why.to_string().ends_with(told), "{why}"),
+            (Fate::Stays(why), Some(told)) => {
+                assert!(why.to_string().ends_with(told), "{why}");
+                assert_eq!(fate.requirers().len(), usize::from(tenant), "who may be going is asked");
+            }
             other => panic!("{tenant} {replaced} {created} {like_upstream}: {other:?}"),
         }
     }
@@ -228,6 +231,30 @@ async fn a_namespace_stays_for_what_an_earlier_attempt_kept() {
         objects.contains_key("/api/v1/namespaces/n") && objects.contains_key("/apis/test/v1/namespaces/n/things/b")
     );
     assert!(!objects.contains_key(CHILD));
+}
+
+#[tokio::test]
+async fn nothing_is_over_while_whoever_keeps_it_is_going() {
+    let tenant = Requirer { key: scene::key("heir"), uid: "uid-1".into(), prune: Prune::None };
+    let object = ObjectRef::new("v1", "Namespace", "", "n");
+    let candidate = Candidate { object, created: true, uids: vec!["7".into()], managed: true };
+    for fate in [
+        Fate::Stays(Why::Holds("it holds something".into(), Some(tenant.clone()))),
+        Fate::Required(vec![tenant.clone()], Some("7".into())),
+        Fate::Required(vec![tenant], None),
+    ] {
+        // given a policy that keeps something of ours, and inherits nothing
+        let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
+        let desk = desk(&server, &clock, 1, 0);
+        let metadata = json!({"name": "heir", "namespace": "n", "finalizers": ["x"]});
+        server.lock().world.create(&scene::policy_path("heir"), json!({ "metadata": metadata }), "user").unwrap();
+        let fates = [(candidate.clone(), fate)];
+        assert!(hand_over(&desk, &fates).await.is_ok());
+        // when it goes and the watch does not know yet, then it is decided anew
+        leave(&server);
+        let trouble = hand_over(&desk, &fates).await.unwrap_err();
+        assert!(trouble.to_string().contains("n/heir required an object and is being deleted"), "{trouble}");
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -65,14 +65,14 @@ pub enum Fate {
 pub enum Why {
     /// For its own sake.
     Kept(Kept),
-    /// For the sake of what would go with it.
-    Holds(String),
+    /// For the sake of what would go with it; and who requires that, if it is not kept by this very sweep.
+    Holds(String, Option<Requirer>),
 }
 impl std::fmt::Display for Why {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Why::Kept(kept) => kept.why(),
-            Why::Holds(what) => what,
+            Why::Holds(what, _) => what,
         })
     }
 }
@@ -81,6 +81,14 @@ impl Fate {
     /// its namespace as everything does that no policy names: a namespace is never empty.
     pub fn is_for_others(&self) -> bool {
         matches!(self, Fate::Required(..) | Fate::Stays(Why::Kept(Kept::Replaced)))
+    }
+    /// Who keeps it here.
+    pub fn requirers(&self) -> &[Requirer] {
+        match self {
+            Fate::Required(requirers, _) => requirers,
+            Fate::Stays(Why::Holds(_, requirer)) => requirer.as_slice(),
+            _ => &[],
+        }
     }
     /// Is there anything left to wait for?
     pub fn is_over(&self) -> bool {
@@ -174,14 +182,14 @@ fn spared(broom: Broom<'_>, candidate: &Candidate, live: Option<&Value>, kept: &
     }
     let container = Container::of(&candidate.object, live.unwrap_or(&Value::Null))?;
     if let Some(object) = kept.iter().find(|object| container.holds(object)) {
-        return Some(Fate::Stays(Why::Holds(format!("it holds {}, which is kept", object.describe()))));
+        return Some(Fate::Stays(Why::Holds(format!("it holds {}, which is kept", object.describe()), None)));
     }
     match broom.others.inside(&container, broom.policy) {
         Err(doubt) => Some(Fate::Failed(doubt)),
         Ok(None) => None,
         Ok(Some((object, requirer))) => {
             let held = format!("it holds {}, which {} requires", object.describe(), requirer.key);
-            Some(Fate::Stays(Why::Holds(held)))
+            Some(Fate::Stays(Why::Holds(held, Some(requirer))))
         }
     }
 }
