@@ -86,8 +86,11 @@ impl Store {
             None => (self.complete && (self.all || !self.present.contains_key(&digest(object)))).then_some(None),
         }
     }
-    /// All that match.
-    pub fn list(&self, namespace: &str, selector: &Selector) -> Vec<Value> {
+    /// All that match; `None` if this watch cannot tell. It may have been emptied by a refusal since it could.
+    pub fn list(&self, namespace: &str, selector: &Selector) -> Option<Vec<Value>> {
+        if !self.complete {
+            return None;
+        }
         let inside = self.objects.iter().filter(|(key, _)| namespace.is_empty() || *key.namespace == *namespace);
         let there = inside.filter_map(|(_, held)| match held {
             Held::There(kept, _) => kept.decode::<Value>().ok(),
@@ -98,7 +101,7 @@ impl Store {
             let text = |field: &str| v["metadata"][field].as_str().unwrap_or_default().to_owned();
             (text("namespace"), text("name"))
         });
-        found
+        Some(found)
     }
     /// A list begins.
     pub fn begin(&mut self) {
@@ -249,12 +252,12 @@ mod tests {
         store.apply(&object("a", 1));
         store.apply(&object("b", 1));
         store.finish();
-        assert_eq!(store.list("n", &all).len(), 2);
+        assert_eq!(store.list("n", &all).unwrap().len(), 2);
         store.begin();
         store.apply(&object("b", 1));
         assert_eq!(store.finish(), [policy()].into());
-        assert_eq!(store.list("", &all).len(), 1);
-        assert!(store.list("other", &all).is_empty());
+        assert_eq!(store.list("", &all).unwrap().len(), 1);
+        assert!(store.list("other", &all).unwrap().is_empty());
     }
     #[test]
     fn a_kind_that_vanishes_puts_everything_in_doubt() {

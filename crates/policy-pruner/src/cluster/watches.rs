@@ -378,7 +378,7 @@ impl Sight for Watching {
         self.uses(&interest);
         let watch = self.watches.answering(&self.policy, &interest).await?;
         let found = watch.store().list(namespace, selector);
-        Ok(found)
+        found.ok_or_else(|| Trouble::silent("the list is in doubt"))
     }
     fn follows(&self) -> bool {
         true

@@ -83,6 +83,19 @@ async fn a_watch_of_its_own_that_is_refused_says_so_and_is_tried_again() {
     clock.pass(REFUSED);
     assert!(!Arc::ptr_eq(&watches.serve(&policy("p"), &pod("a")).0, &watch));
 }
+#[tokio::test]
+async fn a_list_that_is_refused_after_it_could_answer_is_in_doubt() {
+    let (watches, _, _) = watches();
+    let all = Selector::parse(&std::collections::BTreeMap::new(), &[], crate::dialect::Dialect::Current).unwrap();
+    let pods = Interest::List(Mapping::known("", "v1", "Pod", "pods", true), "n".into(), all.clone());
+    let (watch, scope) = watches.serve(&policy("p"), &pods);
+    // given a watch that can answer
+    lists(&watches, &scope, &watch);
+    assert!(watches.answer(&watch).await.is_ok() && watch.store().list("n", &all).is_some());
+    // when its right is taken away before it is asked, then it does not say that there is nothing
+    refuses(&watches, &scope, &watch);
+    assert_eq!(watch.store().list("n", &all), None);
+}
 #[test]
 fn codes_are_read_from_trouble() {
     assert_eq!(code_of("list: 403 pods is forbidden"), 403);
