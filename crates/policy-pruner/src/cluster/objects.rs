@@ -94,9 +94,13 @@ impl Objects {
     /// Deletes; with a uid only that very object.
     pub async fn delete(&self, mapping: &Mapping, place: (&str, &str), uid: Option<&str>) -> Result<Deleted, Trouble> {
         let preconditions = uid.map(|uid| json!({ "uid": uid }));
-        self.delete_if(mapping, place, preconditions).await
+        match self.delete_if(mapping, place, preconditions).await {
+            Err(trouble) if trouble.is_missing() => Ok(Deleted::Gone),
+            other => other,
+        }
     }
-    /// Deletes only that very object, and only if it is still this very version of it.
+    /// Deletes only that very object, and only if it is still this very version of it. One that is not found is an error: whoever
+    /// has not read it does not know that it was there.
     pub async fn delete_version(
         &self,
         mapping: &Mapping,
@@ -120,7 +124,6 @@ impl Objects {
         match self.0.call(call).await {
             Ok(reply) if reply["kind"] == "Status" && reply["apiVersion"] == "v1" => Ok(Deleted::Gone),
             Ok(left) => Ok(Deleted::Ending(left)),
-            Err(trouble) if trouble.is_missing() => Ok(Deleted::Gone),
             Err(trouble) => Err(trouble),
         }
     }

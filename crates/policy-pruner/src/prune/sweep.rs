@@ -211,6 +211,7 @@ async fn from_watch(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef],
     }
     match broom.objects.delete_version(mapping, (namespace, name), &uid, version).await {
         Ok(Deleted::Gone) => Some(Fate::Gone),
+        // Also where it is not found: the watch may be of a version that is no longer served, while another one is.
         _ => None,
     }
 }
@@ -244,3 +245,7 @@ pub fn describe(fates: &[(Candidate, Fate)]) -> String {
         .collect();
     format!("Failed to delete objects: {}", texts.join(", "))
 }
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod tests;
