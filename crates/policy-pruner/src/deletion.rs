@@ -8,7 +8,7 @@ use crate::message::Verdict;
 use crate::names::reason;
 use crate::prune::decide::{Candidate, candidates};
 use crate::prune::ledger::Ledger;
-use crate::prune::needs::spelled_out;
+use crate::prune::needs::listed;
 use crate::prune::sweep::{Broom, Fate, Why, describe, sweep};
 use crate::report;
 use crate::standing;
@@ -85,8 +85,7 @@ async fn attempt(
     if prune != Prune::None && policy.spec.enforces() {
         let mut ledger = desk.ledgers.get(key).await?;
         let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
-        let spec = spelled_out(policy).unwrap_or_else(|| policy.spec.clone());
-        let victims = candidates(&spec, related, ledger.as_ref(), &[]);
+        let victims = candidates(&listed(policy), related, ledger.as_ref(), &[]);
         let fates = clean(desk, key, policy, ledger.as_ref(), &victims).await;
         hand_over(desk, &fates).await?;
         tell_kept(desk, policy, memory, &fates);

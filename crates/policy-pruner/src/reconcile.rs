@@ -14,6 +14,7 @@ use crate::message::{self, Verdict};
 use crate::names::{self, MANAGER, reason};
 use crate::prune::decide::candidates;
 use crate::prune::ledger::Ledger;
+use crate::prune::needs::listed;
 use crate::standing;
 use crate::surroundings::Fresh;
 use common::runtime::next::Next;
@@ -330,7 +331,7 @@ impl Pass<'_> {
         }
         let mut still: Vec<_> = new.iter().map(|entry| entry.object.clone()).collect();
         still.extend(evaluated.managed.iter().cloned());
-        let victims = candidates(spec, old, books.ledger.as_ref(), &still);
+        let victims = candidates(&listed(self.policy), old, books.ledger.as_ref(), &still);
         let mut left = false;
         if spec.enforces() && !victims.is_empty() {
             if evaluated.doubts.is_empty() {

@@ -188,3 +188,28 @@ async fn a_namespace_that_is_edited_out_stays_for_what_an_earlier_pass_kept() {
         assert_eq!(ledger.entries.len(), 1, "{ledger:?}");
     }
 }
+
+#[tokio::test]
+async fn what_drops_out_of_raw_text_goes_as_out_of_a_list() {
+    for raw in [false, true] {
+        // given a policy that deletes all, has once found an object in another namespace, and has no ledger of that
+        let stage = Stage::set(|_| None, &json!({"a": 1}));
+        let elsewhere = "/apis/test/v1/namespaces/m/things/x";
+        let mut found = thing("x");
+        found["metadata"]["namespace"] = "m".into();
+        let made = stage.server.lock().world.create(elsewhere, found.clone(), "somebody").unwrap();
+        let properties = json!({"createdByPolicy": false, "uid": made["metadata"]["uid"]});
+        stage.server.lock().world.edit(&policy_path(POLICIES[0]), |policy| {
+            policy["status"] = json!({"relatedObjects": [{"object": found, "properties": properties}]});
+            policy["spec"]["pruneObjectBehavior"] = "DeleteAll".into();
+            if raw {
+                policy["spec"]["object-templates-raw"] = policy["spec"]["object-templates"].to_string().into();
+                policy["spec"]["object-templates"] = Value::Null;
+            }
+        });
+        // when it is evaluated, then that object goes
+        stage.pass().await;
+        assert_eq!(stage.policy()["status"]["compliant"], "Compliant");
+        assert!(!stage.server.lock().world.objects.contains_key(elsewhere), "{raw}");
+    }
+}

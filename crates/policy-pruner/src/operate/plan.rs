@@ -9,8 +9,10 @@ use crate::evaluate::act;
 use crate::evaluate::preview::{self, Preview};
 use crate::evaluate::templates;
 use crate::evaluate::{Ground, keyring};
-use crate::prune::decide::candidates;
+use crate::prune::decide::{Candidate, candidates};
+use crate::prune::ledger::Ledger;
 use crate::prune::ledgers::Ledgers;
+use crate::prune::needs::listed;
 use crate::prune::others::{Others, Requirer};
 use crate::prune::sweep::{Broom, Fate, sweep};
 use crate::report;
@@ -73,8 +75,7 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
             steps.push(step_of(&tools, &policies, &key, preview).await?);
         }
     }
-    let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
-    let victims = candidates(&policy.spec, related, ledger.as_ref(), &still);
+    let victims = victims(&policy, ledger.as_ref(), &still);
     let prunes = policy.spec.enforces() && policy.spec.prune() != Prune::None;
     let neighbours = Others::of(&policies);
     let broom = Broom {
@@ -113,6 +114,12 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
     })?;
     let empty = steps.iter().all(|s| matches!(s.action.as_str(), "none" | "keep"));
     Ok(if empty { ExitCode::SUCCESS } else { ExitCode::from(PLAN_NOT_EMPTY) })
+}
+
+/// What may have to go, judged as the controller does.
+fn victims(policy: &ConfigurationPolicy, ledger: Option<&Ledger>, still: &[ObjectRef]) -> Vec<Candidate> {
+    let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
+    candidates(&listed(policy), related, ledger, still)
 }
 
 async fn load(tools: &Tools, args: &PlanArgs) -> Result<ConfigurationPolicy, Failure> {
@@ -197,4 +204,24 @@ async fn denied(tools: &Tools, object: &ObjectRef, verb: &str) -> Result<Option<
     )
     .await?;
     Ok((!allowed).then(|| format!("no right to {verb} {}", mapping.plural)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_text_names_what_goes_as_a_list_does() {
+        // given a policy that names a pod in raw text, and found it there
+        let raw = "- complianceType: musthave\n  objectDefinition: {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: n}}\n";
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}});
+        let policy: ConfigurationPolicy = serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "n"}, "spec": {"object-templates-raw": raw},
+            "status": {"relatedObjects": [{"object": pod, "properties": {"createdByPolicy": false, "uid": "1"}}]},
+        }))
+        .unwrap();
+        // when its end is planned, then that pod is one that it named
+        let all = victims(&policy, None, &[]);
+        assert!(all.len() == 1 && all[0].managed, "{all:?}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Which other policies look at an object, and how. Pure.
 use crate::api::{ConfigurationPolicy, ObjectRef, ObjectTemplate, PolicySpec, RelatedObject};
 use crate::prune::decide::required;
-use crate::prune::needs::spelled_out;
+use crate::prune::needs::listed;
 use common::runtime::object::Key;
 
 /// Every other policy that names, selects or matches the object; how, unless it simply requires it.
@@ -11,7 +11,7 @@ pub fn references(policies: &[ConfigurationPolicy], object: &ObjectRef, except: 
         let meta = &policy.metadata;
         let key = Key::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
         let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
-        let spec = spelled_out(policy).unwrap_or_else(|| policy.spec.clone());
+        let spec = listed(policy);
         let Some(how) = looks_at(&spec, related, object).filter(|_| key != *except) else { continue };
         let going = meta.deletion_timestamp.is_some().then_some("being deleted");
         let notes: Vec<&str> = how.into_iter().chain(going).collect();

@@ -21,7 +21,7 @@ enum Vague {
 }
 
 /// The spec as if the text of `object-templates-raw` stood in `object-templates`; `None` if it cannot be read.
-pub fn spelled_out(policy: &ConfigurationPolicy) -> Option<PolicySpec> {
+fn spelled_out(policy: &ConfigurationPolicy) -> Option<PolicySpec> {
     if policy.spec.object_templates_raw.is_none() {
         return Some(policy.spec.clone());
     }
@@ -29,6 +29,11 @@ pub fn spelled_out(policy: &ConfigurationPolicy) -> Option<PolicySpec> {
     let ready = templates::ready(policy, None).ok()?;
     let listed = ready.into_iter().map(|ready| ready.template).collect();
     Some(PolicySpec { object_templates: Some(listed), object_templates_raw: None, ..policy.spec.clone() })
+}
+
+/// The spec with its templates in a list, as far as they can be read: pruning judges by it.
+pub fn listed(policy: &ConfigurationPolicy) -> PolicySpec {
+    spelled_out(policy).unwrap_or_else(|| policy.spec.clone())
 }
 
 impl Needs {
