@@ -45,6 +45,8 @@ pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next 
         let fresh = Fresh { since, now: desk.clock.boot(), age: patience(desk.settings.backoff, 1) };
         match desk.surroundings.leaving(fresh).await {
             Ok(true) => {
+                // Nothing is followed from here on: if the uninstall is called off, everything is looked at again.
+                memory.evaluated = None;
                 let next = deletion::let_go(desk, key, policy).await;
                 // The uninstall may be called off, and nothing would tell.
                 return if next == Next::Done && !deleting { Next::Again(LEAVING_LOOK) } else { next };

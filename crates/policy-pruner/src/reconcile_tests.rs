@@ -102,6 +102,26 @@ async fn an_uninstall_that_is_called_off_is_noticed() {
     assert_eq!(stage.policy()["status"]["compliant"], "Compliant");
 }
 #[tokio::test]
+async fn after_an_uninstall_that_is_called_off_a_policy_follows_its_objects_again() {
+    // given a policy that was evaluated, and let go of
+    let stage = Stage::set(|_| None, &json!({"a": 1}));
+    let child = "/apis/test/v1/namespaces/n/things/x";
+    assert_eq!(stage.pass().await, Next::Done);
+    let crd = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", names::CRD);
+    let ending = |at: Value| stage.server.lock().world.touch(&crd, |crd| crd["metadata"] = at);
+    stage.touch(|policy| policy["metadata"]["annotations"] = json!({names::UNINSTALLING: "2026-11-16T08:00:00Z"}));
+    ending(json!({"name": names::CRD, "finalizers": ["x"], "deletionTimestamp": "2026-11-16T08:00:00Z"}));
+    let Next::Again(wait) = stage.pass().await else { panic!("nobody would look again") };
+    // when its object goes unheard of, and everything else is as it was
+    stage.server.lock().world.delete(child, None).unwrap();
+    stage.touch(|policy| policy["metadata"]["annotations"] = json!({}));
+    ending(json!({"name": names::CRD}));
+    stage.clock.pass(wait);
+    stage.pass().await;
+    // then that is noticed
+    assert!(stage.server.lock().world.objects.contains_key(child));
+}
+#[tokio::test]
 async fn a_definition_that_goes_lets_go_of_a_policy_that_waits_for_its_child() {
     let stage = Stage::set(|_| None, &json!({"a": 1}));
     let server = &stage.server;
