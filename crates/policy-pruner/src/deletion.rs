@@ -196,6 +196,14 @@ async fn take_back(desk: &Desk, heir: &Key, object: &ObjectRef, before: Option<&
     desk.ledgers.save(heir, &mut ledger).await
 }
 
+/// Says once for each generation what an edit leaves behind for a doubt or a refusal: nothing else shows while the policy lives.
+pub fn tell_held(desk: &Desk, policy: &ConfigurationPolicy, memory: &mut Memory, fates: &[(Candidate, Fate)]) {
+    let held = fates.iter().any(|(_, fate)| matches!(fate, Fate::Failed(_)));
+    if held && !std::mem::replace(&mut memory.told_held, true) {
+        desk.reporter.note(policy, true, "PruneHeld", "Prune", &describe(fates));
+    }
+}
+
 /// Says what was kept for somebody else.
 pub fn tell_kept(desk: &Desk, policy: &ConfigurationPolicy, memory: &mut Memory, fates: &[(Candidate, Fate)]) {
     let kept: Vec<String> = fates

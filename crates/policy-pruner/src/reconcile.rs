@@ -340,6 +340,7 @@ impl Pass<'_> {
                 let fates = deletion::clean(self.desk, self.key, self.policy, books.ledger.as_ref(), &victims).await;
                 deletion::hand_over(self.desk, &fates).await?;
                 deletion::tell_kept(self.desk, self.policy, memory, &fates);
+                deletion::tell_held(self.desk, self.policy, memory, &fates);
                 left = deletion::is_left(&fates);
                 let before = books.ledger.clone();
                 deletion::settle_ledger(&mut books.ledger, &fates);

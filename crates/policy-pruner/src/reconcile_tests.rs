@@ -2,13 +2,14 @@ use super::*;
 use crate::cluster::objects::Objects;
 use crate::cluster::wire::{Call, Verb, Wire};
 use crate::encryption::tests::{seal, secret, vector};
+use crate::report::Notices;
 use crate::testing::clock::SimClock;
 use crate::testing::histories;
 use crate::testing::scene::{self, POLICIES, key, policy_path};
 use crate::testing::server::SimServer;
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// An API server that refuses some requests.
 struct Refusing(SimServer, fn(&Call) -> Option<Trouble>);
@@ -231,5 +232,54 @@ async fn what_drops_out_of_raw_text_goes_as_out_of_a_list() {
         stage.pass().await;
         assert_eq!(stage.policy()["status"]["compliant"], "Compliant");
         assert!(!stage.server.lock().world.objects.contains_key(elsewhere), "{raw}");
+    }
+}
+
+/// Takes down events.
+#[derive(Default)]
+struct Heard(Mutex<Vec<Value>>);
+#[async_trait]
+impl Wire for Heard {
+    async fn call(&self, call: Call) -> Result<Value, Trouble> {
+        self.0.lock().unwrap().extend(call.body);
+        Ok(Value::Null)
+    }
+}
+#[tokio::test]
+async fn what_an_edit_cannot_delete_is_told_once() {
+    let no_right = |call: &Call| {
+        let refused = call.verb == Verb::Delete && call.path == A;
+        refused.then(|| Trouble { code: 403, message: "things is forbidden".into(), ..Trouble::default() })
+    };
+    let nobody: fn(&Call) -> Option<Trouble> = |_| None;
+    for (refuse, finalizers, events) in [(no_right as fn(&Call) -> _, json!([]), 1), (nobody, json!(["x/y"]), 0)] {
+        // given an object that was edited out, and a namespace that has its turn after it
+        let mut stage = Stage::set(refuse, &json!({"a": 1}));
+        let heard = Arc::new(Heard::default());
+        let (notices, sending) = Notices::start(Objects(heard.clone()));
+        stage.desk.reporter.notices = notices;
+        let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+        stage.ask_for(&[space, thing("a"), thing("x")]);
+        stage.pass().await;
+        stage.server.lock().world.touch(A, |thing| thing["metadata"]["finalizers"] = finalizers);
+        stage.ask_for(&[thing("x")]);
+        // when it cannot be deleted time and again
+        let mut writes = Vec::new();
+        for _ in 0..4 {
+            stage.clock.pass(Duration::from_secs(10));
+            assert!(matches!(stage.pass().await, Next::Again(_)));
+            writes.push(stage.policy()["metadata"]["resourceVersion"].clone());
+        }
+        // then a refusal is told once, waiting is not, and nothing is written to the policy for either
+        stage.desk.reporter.notices = Notices::silent();
+        sending.await;
+        let held: Vec<Value> =
+            heard.0.lock().unwrap().iter().filter(|event| event["reason"] == "PruneHeld").cloned().collect();
+        assert_eq!(held.len(), events, "{held:?}");
+        assert!(
+            held.iter().all(|event| event["message"].as_str().unwrap().contains("things is forbidden")),
+            "{held:?}"
+        );
+        assert_eq!(writes[1], writes[2]);
     }
 }

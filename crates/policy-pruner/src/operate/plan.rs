@@ -93,7 +93,8 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
     for (candidate, fate) in fates {
         let others = references(&policies, &candidate.object, &key);
         let (action, why, mut blockers) = match fate {
-            Fate::Gone => continue,
+            // Nothing waits where nothing is done.
+            Fate::Gone | Fate::Waits => continue,
             Fate::WouldGo(_) if !doubts.is_empty() => ("hold", format!("in doubt: {}", doubts.join("; ")), vec![]),
             Fate::WouldGo(held) => {
                 let why = if policy.spec.prune() == Prune::All { "DeleteAll" } else { "created by this policy" };

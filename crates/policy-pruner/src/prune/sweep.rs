@@ -57,6 +57,8 @@ pub enum Fate {
         /// Since when.
         since: String,
     },
+    /// It has its turn when what comes before it is gone.
+    Waits,
     /// It could not be deleted, and why.
     Failed(String),
 }
@@ -103,8 +105,7 @@ pub async fn sweep(broom: Broom<'_>, candidates: &[Candidate]) -> Vec<(Candidate
     for turn in 0..=2 {
         let now: Vec<&Candidate> = candidates.iter().filter(|c| rank(&c.object) == turn).collect();
         if blocked {
-            let waits = || Fate::Failed("it waits until the objects before it are gone".into());
-            fates.extend(now.into_iter().map(|c| (c.clone(), waits())));
+            fates.extend(now.into_iter().map(|candidate| (candidate.clone(), Fate::Waits)));
             continue;
         }
         let mut done: Vec<(Candidate, Fate)> = Vec::with_capacity(now.len());
@@ -237,6 +238,7 @@ pub fn describe(fates: &[(Candidate, Fate)]) -> String {
                 Fate::Ending { finalizers, since } => {
                     format!("in progress since {since}, waiting for finalizers [{}]", finalizers.join(", "))
                 }
+                Fate::Waits => "it waits until the objects before it are gone".to_owned(),
                 Fate::Failed(why) => why.clone(),
                 _ => String::new(),
             };
