@@ -1,4 +1,5 @@
 //! What a policy requires to be there, as far as that can be told without evaluating it. Pure.
+use super::container::Container;
 use super::decide::required;
 use crate::api::{ConfigurationPolicy, ObjectRef, PolicySpec};
 use crate::compare::Compliance;
@@ -10,12 +11,14 @@ pub struct Needs {
     /// These, for certain.
     pub objects: Vec<ObjectRef>,
     vague: Vec<Vague>,
+    /// Namespaces that the status mentions, if it requires more than it names.
+    spaces: Vec<String>,
 }
 /// Objects that only a Go template names.
 #[derive(Clone, Debug)]
 enum Vague {
-    /// Any of this kind.
-    Kind(String),
+    /// Any of this kind, in the namespace that is written there.
+    Kind(String, String),
     /// Any of a kind that is mentioned in this text.
     Text(String),
 }
@@ -42,13 +45,15 @@ impl Needs {
         if !policy.spec.enforces() {
             return Needs::default();
         }
+        let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
+        let spaces = || related.iter().map(|entry| entry.object.metadata.namespace.clone()).collect();
         let Some(spec) = spelled_out(policy) else {
             let text = policy.spec.object_templates_raw.clone().unwrap_or_default();
-            return Needs { objects: Vec::new(), vague: vec![Vague::Text(text)] };
+            return Needs { objects: Vec::new(), vague: vec![Vague::Text(text)], spaces: spaces() };
         };
-        let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
         let vague = if templates::disabled(policy) { Vec::new() } else { unnamed(&spec) };
-        Needs { objects: required(&spec, related), vague }
+        let spaces = if vague.is_empty() { Vec::new() } else { spaces() };
+        Needs { objects: required(&spec, related), vague, spaces }
     }
     /// Does it require more than it names?
     pub fn is_vague(&self) -> bool {
@@ -56,13 +61,34 @@ impl Needs {
     }
     /// May it require this object, too? Only a template could tell.
     pub fn may_mean(&self, object: &ObjectRef) -> bool {
+        self.may_mean_kind(&object.kind)
+    }
+    fn may_mean_kind(&self, wanted: &str) -> bool {
         self.vague.iter().any(|vague| match vague {
-            Vague::Kind(kind) => is_template(kind) || *kind == object.kind,
+            Vague::Kind(kind, _) => is_template(kind) || kind == wanted,
             Vague::Text(text) => {
                 let open = text.lines().any(|line| line.contains("kind:") && is_template(line));
-                open || text.split(|c: char| !c.is_alphanumeric()).any(|word| word == object.kind)
+                open || text.split(|c: char| !c.is_alphanumeric()).any(|word| word == wanted)
             }
         })
+    }
+    /// May something that it requires be in there? A namespace is held only if there is a sign of it: its name, the status, or a
+    /// namespace that a template names. Else one policy would hold every namespace of the cluster.
+    pub fn may_be_in(&self, container: &Container) -> bool {
+        let name = match container {
+            Container::Kind { kind, .. } => return self.may_mean_kind(kind),
+            Container::Namespace(name) => name,
+        };
+        let told = self.vague.iter().any(|vague| match vague {
+            Vague::Kind(_, namespace) => is_template(namespace) || namespace == name,
+            Vague::Text(text) => {
+                let mut written = text.lines().flat_map(|line| line.split("namespace:").skip(1));
+                // In `{namespace: n, name: {{ x }}}` only the name is a template.
+                let open = written.any(|value| value.split(',').next().is_some_and(is_template));
+                open || text.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == name)
+            }
+        });
+        told || self.spaces.contains(name)
     }
 }
 fn is_template(text: &str) -> bool {
@@ -73,9 +99,10 @@ fn unnamed(spec: &PolicySpec) -> Vec<Vague> {
     let mut vague = Vec::new();
     for definition in wanted.map(|template| &template.object_definition) {
         let kind = definition["kind"].as_str().unwrap_or_default();
-        let place = [&definition["metadata"]["name"], &definition["metadata"]["namespace"]];
-        if is_template(kind) || place.into_iter().any(|part| part.as_str().is_some_and(is_template)) {
-            vague.push(Vague::Kind(kind.to_owned()));
+        let [name, namespace] =
+            ["name", "namespace"].map(|part| definition["metadata"][part].as_str().unwrap_or_default());
+        if [kind, name, namespace].into_iter().any(is_template) {
+            vague.push(Vague::Kind(kind.to_owned(), namespace.to_owned()));
         }
     }
     vague
@@ -124,5 +151,37 @@ mod tests {
         };
         assert!(listed("{{ x }}", "1").may_mean(&pod("a")) && !listed("{{ x }}", "1").may_mean(&role));
         assert!(!listed("b", "{{ x }}").may_mean(&pod("a")), "its name is known");
+    }
+    #[test]
+    fn what_only_a_template_names_may_be_in_what_there_is_a_sign_of() {
+        let shop = Container::Namespace("shop".into());
+        let pods = Container::Kind { group: String::new(), kind: "Pod".into() };
+        let raw = |place: &str| {
+            let text = format!(
+                "{{{{ range list }}}}\n- objectDefinition: {{kind: Pod, metadata: {{{place}}}}}\n{{{{ end }}}}\n"
+            );
+            policy(&json!({ "object-templates-raw": text }))
+        };
+        for (place, held) in [
+            ("namespace: shop, name: {{ x }}", true),
+            ("namespace: '{{ x }}'", true),
+            ("namespace: shop-{{ x }}", true),
+            ("namespace: other, name: {{ x }}", false),
+            ("namespace: shop-2, name: {{ x }}", false),
+            ("name: {{ x }}", false),
+        ] {
+            let needs = Needs::of(&raw(place));
+            assert_eq!(needs.may_be_in(&shop), held, "{place}");
+            assert!(needs.may_be_in(&pods), "its kind is mentioned");
+        }
+        // The status tells where a selector of namespaces led to.
+        let mut policy = raw("name: {{ x }}");
+        let related =
+            json!([{"object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}}}]);
+        policy.status = serde_json::from_value(json!({ "relatedObjects": related })).unwrap();
+        assert!(Needs::of(&policy).may_be_in(&shop));
+        let definition = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "{{ x }}"}});
+        let listed = json!({"object-templates": [{"complianceType": "musthave", "objectDefinition": definition}]});
+        assert!(Needs::of(&self::policy(&listed)).may_be_in(&shop));
     }
 }

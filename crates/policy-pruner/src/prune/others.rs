@@ -110,7 +110,16 @@ impl Neighbours for Others {
             let object = places.iter().map(object).find(|object| container.holds(object))?;
             Some((object, requirer.clone()))
         });
-        Ok(found.min_by(|a, b| a.1.key.cmp(&b.1.key)))
+        if let Some(found) = found.min_by(|a, b| a.1.key.cmp(&b.1.key)) {
+            return Ok(Some(found));
+        }
+        let others = index.vague.iter().filter(|(key, needs)| *key != except && needs.may_be_in(container));
+        match others.map(|(key, _)| key).min() {
+            None => Ok(None),
+            Some(key) => Err(format!(
+                "policy {key} may require something in it: that one is enforced, and which objects it means only a template tells that is not resolved here"
+            )),
+        }
     }
 }
 impl Index {
@@ -209,5 +218,11 @@ mod tests {
         assert_eq!(ask(std::slice::from_ref(&vague), "Secret", "a"), Ok(0));
         assert_eq!(ask(&[vague, kept("c", 1, "enforce", false)], "Pod", "a"), Ok(1), "kept anyway");
         assert_eq!(ask(&[], "Pod", "a"), Ok(0));
+        // So it is for what has others in it.
+        let pods = Container::Kind { group: String::new(), kind: "Pod".into() };
+        let vague = policy(json!({"remediationAction": "enforce", "object-templates-raw": raw}));
+        others.refresh(|show| show(&vague.0, &vague.1));
+        assert!(others.inside(&pods, &Key::new("p", "a")).unwrap_err().contains("p/b"));
+        assert_eq!(others.inside(&pods, &Key::new("p", "b")), Ok(None), "its own objects");
     }
 }
