@@ -3,7 +3,7 @@ use crate::conditions::{self, Scene, Statement};
 use crate::engine::estate::Ids;
 use crate::engine::owner::{OwnerApi, OwnerView, Patched};
 use crate::engine::report::{Note, Progress, Report};
-use crate::names::reason;
+use crate::names::{self, reason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
@@ -90,6 +90,9 @@ pub async fn write(api: &dyn OwnerApi, report: &Report, wish: &Wish<'_>, now: Ti
     match attempt(api, report, view, wish, &fields, fields_change, now).await {
         Ok(written) => written,
         Err(()) => match api.get(&view.namespace, &view.name).await {
+            Ok(Some(newer)) if newer.uid == view.uid && renamed(report, &newer, wish.controller) => {
+                Written::Later("another owner id was stored meanwhile".into())
+            }
             Ok(Some(newer)) if newer.uid == view.uid => {
                 let second = attempt(api, report, &newer, wish, &fields, fields_change, now).await;
                 second.unwrap_or_else(|()| Written::Later("changed twice while it was written".into()))
@@ -98,6 +101,13 @@ pub async fn write(api: &dyn OwnerApi, report: &Report, wish: &Wish<'_>, now: Ti
             Err(error) => Written::Later(error.to_string()),
         },
     }
+}
+
+/// Does the owner carry another id than the one this report is about? Two processes may have minted one each, between two edits:
+/// status must know the one that was stored last.
+fn renamed(report: &Report, view: &OwnerView, controller: &str) -> bool {
+    let stored = view.annotations.get(&names::owner_id(controller));
+    report.mirror.as_ref().zip(stored).is_some_and(|(mirror, stored)| *stored != mirror.owner.to_string())
 }
 
 /// `Err` is a conflict.

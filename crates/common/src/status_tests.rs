@@ -101,6 +101,24 @@ async fn a_second_conflict_is_left_to_the_next_pass() {
 }
 
 #[tokio::test]
+async fn an_owner_that_got_another_id_meanwhile_is_not_told_of_the_old_one() {
+    // given an owner whose id was stripped, and minted anew by another process, while this one writes status
+    let mut newer = owner("2");
+    newer.annotations.insert(names::owner_id("c"), OwnerId::from_bits([2; 16]).to_string());
+    let (server, fields) = (Server::new(1, newer.clone()), json!({}));
+    let wish = Wish::new("c", 1, &fields);
+    let written = write(&server, &report(owner("1"), Progress::Done), &wish, now()).await;
+    // then the next pass tells of it
+    assert!(matches!(written, Written::Later(_)), "{written:?}");
+    assert_eq!(server.writes().len(), 1);
+    // and one that only lost its id is told which it had
+    newer.annotations.clear();
+    let server = Server::new(1, newer);
+    let written = write(&server, &report(owner("1"), Progress::Done), &wish, now()).await;
+    assert!(matches!(written, Written::Stored(_)), "{written:?}");
+}
+
+#[tokio::test]
 async fn another_object_of_the_same_name_is_not_written_on() {
     let server = Server::new(1, OwnerView { uid: "other".into(), ..owner("9") });
     let outcome = write(&server, &report(owner("1"), Progress::Done), &Wish::new("s", 1, &json!({})), now()).await;
