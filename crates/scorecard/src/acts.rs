@@ -23,6 +23,8 @@ pub enum Act {
     WipeStatus,
     /// Puts an earlier ledger back.
     Rollback,
+    /// Puts an earlier ledger back that status knows to be old, and from which nothing is missing but what marks tell.
+    RollbackThatShows,
     /// Cuts the ledger in the middle.
     CutLedger,
     /// A ledger of a newer version.

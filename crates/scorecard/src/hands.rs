@@ -1,5 +1,6 @@
 //! Does what an [`Act`] says to one owner of a world.
 use crate::acts::Act;
+use common::conditions::mirror_in;
 use common::identity::{Mark, OwnerId, Place};
 use common::ledger::Ledger;
 use common::names;
@@ -116,6 +117,7 @@ impl Hands {
                 o.fields.clear();
             }),
             Act::Rollback => self.rollback(world, &ledger, chance),
+            Act::RollbackThatShows => self.rollback_that_shows(world, &ledger, chance),
             Act::CutLedger => self.spoil(world, &ledger, |text| text.chars().take(text.len() / 2).collect()),
             Act::NewerLedger => self.spoil(world, &ledger, |text| text.replacen("\"version\":1", "\"version\":99", 1)),
             Act::ForgeOwnerId => self.swap(world, &owner, |text| text.chars().rev().collect()),
@@ -312,6 +314,24 @@ impl Hands {
             s.evidence.harm.ledger = true;
             s.say(|| format!("  back to {old}"));
         });
+        let key = self.key.clone();
+        Hands::annotate(world, 0, &key, name, Some(old))
+    }
+    /// To a ledger that status knows to be old, and that lacks nothing but what marks tell: no harm may come of it.
+    fn rollback_that_shows(&mut self, world: &World, name: &str, chance: &mut Chance) -> bool {
+        let Some(object) = self.object(world) else { return false };
+        let read = |text: &String| Ledger::parse(text).ok();
+        let Some(now) = object.view.annotations.get(name).and_then(read) else { return false };
+        let Some(mirror) = mirror_in(&object.view.conditions, self.controller) else { return false };
+        let unmarked = |l: &Ledger| {
+            let records = l.records.iter().filter(|(_, r)| r.key().is_some());
+            let records: Vec<_> = records.map(|(slot, r)| (slot.clone(), r.clone())).collect();
+            (records, l.removing.iter().filter(|r| r.key.is_some()).cloned().collect::<Vec<_>>())
+        };
+        let shows = |l: &Ledger| l.uid == now.uid && l.seq < mirror.seq && unmarked(l) == unmarked(&now);
+        let all: Vec<String> =
+            self.ledgers(world, name).into_iter().filter(|text| read(text).is_some_and(|l| shows(&l))).collect();
+        let Some(old) = chance.pick(&all) else { return false };
         let key = self.key.clone();
         Hands::annotate(world, 0, &key, name, Some(old))
     }

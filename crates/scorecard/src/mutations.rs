@@ -47,7 +47,7 @@ pub const ALL: &[Mutation] = &[
     off(Rule::MarkOwnUntagged, "an own untagged thing forgotten on the way down", &["S1", "core", "S7"]),
     off(Rule::GuardIntent, "intent stored over a changed owner", &["moves", "S8", "users"]),
     off(Rule::StatusBeforeCreate, "create before status knows the owner id", &["stripped", "users"]),
-    off(Rule::RebuildLedger, "a rolled back ledger believed", &["users", "S8"]),
+    off(Rule::RebuildLedger, "a rolled back ledger believed", &["S8", "users"]),
     off(Rule::RecoverOwnerId, "a stripped owner id minted anew", &["S8", "users"]),
     off(Rule::ForgedOwnerId, "an owner id that somebody wrote over ours is served", &["S8"]),
     off(Rule::NoMintBesideMarks, "minted beside living things", &["S8", "moves"]),

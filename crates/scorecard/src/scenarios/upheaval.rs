@@ -36,6 +36,8 @@ fn scripts() -> Vec<(Vec<Act>, bool)> {
         vec![Act::ForgeOwnerId, Act::Delete, Act::CrashAll, Act::Repair],
         vec![Act::Rollback],
         vec![Act::Rollback, Act::CrashAll],
+        // the edit wakes whoever would believe the ledger, while lists do not show yet what was made
+        [Act::Edit(Edit::Add), Act::RollbackThatShows, Act::Edit(Edit::Change)].repeat(3),
         vec![Act::OtherAccount, Act::CrashAll, Act::RightAccount, Act::CrashAll],
         vec![Act::PeerOn, Act::PeerOff],
         vec![Act::Pause, Act::Strip, Act::Unpause],
