@@ -89,8 +89,6 @@ pub mod reason {
     pub const UNAVAILABLE: &str = "Unavailable";
     /// The cloud asks to slow down.
     pub const THROTTLED: &str = "Throttled";
-    /// A reconcile pass panicked.
-    pub const PANICKED: &str = "Panicked";
     /// The object does not fit its own schema.
     pub const INVALID_OBJECT: &str = "InvalidObject";
 }

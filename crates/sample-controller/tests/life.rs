@@ -7,6 +7,7 @@ use cloud_emulator::kit::Plant;
 use cloud_emulator::kit::calls::CallFilter;
 use common::engine::report::Progress;
 use common::names::{self, reason};
+use common::peer::{Guard, Peer};
 use sample_controller::api::{AddressSpec, Adopt, DiskSpec, MachineSpec, NetworkSpec, RouteSpec, SampleOwnerSpec};
 use sample_controller::names::CONTROLLER;
 use serde_json::json;
@@ -86,6 +87,23 @@ async fn a_new_flavor_is_patched_and_nothing_else_is_touched() {
 }
 
 #[tokio::test]
+async fn what_was_adjusted_is_looked_at_anew_however_long_shared_listings_last() {
+    // given listings that are shared for longer than anybody waits
+    let mut world = World::with(spec(), Guard::NONE, Duration::from_hours(1));
+    world.serve().await;
+    world.settle();
+    world.edit(|spec| spec.machines[0].flavor = "large".into());
+    // when a machine is adjusted, then the next poll sees it, and no more lists are asked than for that
+    let lists = CallFilter { verb: Some("list".into()), ..CallFilter::default() };
+    let before = world.calls(&lists);
+    assert!(matches!(world.visit().await, Progress::Waiting { .. }));
+    world.pass(Duration::from_secs(10));
+    assert_eq!(world.visit().await, Progress::Done);
+    assert_eq!(world.field("machine", "flavor"), json!("large"));
+    assert_eq!(world.calls(&lists) - before, 10, "one list per kind before the change, and one after it");
+}
+
+#[tokio::test]
 async fn a_failed_machine_is_replaced() {
     let mut world = World::new(spec());
     world.fail_next_build("machine");
@@ -160,6 +178,92 @@ async fn a_paused_owner_is_looked_at_and_left_alone() {
     assert!(!matches!(end, Progress::Done), "{end:?}");
     assert_eq!(world.calls(&CallFilter { mutating: Some(true), ..CallFilter::default() }), 0);
     assert_eq!(world.condition("Paused"), Some("True".to_owned()));
+}
+
+/// Owner id and status are lost, and a process that remembers nothing comes.
+fn lose_the_owner_id(world: &mut World) {
+    world.touch(|stored| {
+        stored.view.annotations.remove(&names::owner_id(CONTROLLER));
+        stored.view.conditions.clear();
+        stored.status = json!({});
+    });
+    world.restart();
+}
+
+#[tokio::test]
+async fn a_lost_owner_id_does_not_take_along_what_only_the_ledger_knows() {
+    // given a route, which never carries a mark, on somebody else's network
+    let mut world = World::new(SampleOwnerSpec::default());
+    let network = world.plant(Plant::new("network", fields(&json!({"name": "shared", "cidr": "10.0.0.0/8"}))));
+    world.edit(|owner| {
+        *owner = SampleOwnerSpec { disks: vec![], addresses: vec![], machines: vec![], ..spec() };
+        owner.networks =
+            vec![NetworkSpec { name: "main".into(), use_id: Some(network.clone()), ..NetworkSpec::default() }];
+    });
+    assert_eq!(world.serve().await, Progress::Done);
+    let before = world.living();
+    assert_eq!(before.len(), 2);
+    // when
+    lose_the_owner_id(&mut world);
+    // then the route is still ours, and goes with its owner
+    assert_eq!(world.serve().await, Progress::Done);
+    assert_eq!(world.living(), before);
+    world.delete();
+    assert_eq!(world.serve().await, Progress::Gone);
+    assert_eq!(world.living(), [network]);
+}
+
+#[tokio::test]
+async fn a_lost_owner_id_is_not_drawn_anew_for_another_account() {
+    let mut world = World::new(spec());
+    assert_eq!(world.serve().await, Progress::Done);
+    let before = world.living();
+    // when the credentials see another account, in which nothing carries our mark
+    lose_the_owner_id(&mut world);
+    world.use_account("acct-2");
+    let end = world.serve().await;
+    // then the ledger knows better
+    assert!(matches!(end, Progress::Blocked { reason: reason::IDENTITY_MISMATCH, .. }), "{end:?}");
+    assert_eq!(world.living(), before);
+}
+
+#[tokio::test]
+async fn an_owner_that_is_deleted_under_a_peers_finalizer_says_that_it_is_too_late() {
+    const PEERS: &[Peer] = &[Peer { name: "capx", finalizers: &["x.cluster.x-k8s.io"] }];
+    let guard = Guard { peers: PEERS, adopt: Some("capx"), ..Guard::NONE };
+    let mut world = World::with(spec(), guard, Duration::from_secs(10));
+    // given a peer that was stopped while it deleted
+    world.touch(|stored| stored.view.finalizers = vec!["x.cluster.x-k8s.io".into()]);
+    world.delete();
+    // when
+    let end = world.serve().await;
+    // then
+    let message = match end {
+        Progress::Blocked { reason: reason::PEER_CONTROLLER, message } => message,
+        other => panic!("{other:?}"),
+    };
+    assert!(message.contains("x.cluster.x-k8s.io") && message.contains("too late"), "{message}");
+    assert_eq!(world.condition("Stalled"), Some("True".to_owned()));
+}
+
+#[tokio::test]
+async fn a_new_start_names_what_the_former_owner_id_leaves_behind() {
+    let mut world = World::new(spec());
+    assert_eq!(world.serve().await, Progress::Done);
+    let before = world.living();
+    // given a copy of the owner under another name
+    world.touch(|stored| stored.view.name = "copy".into());
+    world.restart();
+    let end = world.serve().await;
+    assert!(matches!(end, Progress::Blocked { reason: reason::TAKEOVER_REQUIRED, .. }), "{end:?}");
+    // when it shall start with nothing
+    world.annotate(names::TAKE_OVER, "none");
+    // then everything of the original is named, the route without a mark, too
+    let kept: Vec<String> =
+        world.notes().await.into_iter().filter(|it| it.reason == "Kept").map(|it| it.message).collect();
+    for id in &before {
+        assert_eq!(kept.iter().filter(|message| message.contains(id)).count(), 1, "{id} in {kept:?}");
+    }
 }
 
 #[tokio::test]

@@ -88,8 +88,11 @@ const SECOND: Duration = Duration::from_secs(1);
 fn no(reason: &'static str, message: String) -> Up {
     Up::Refuse { reason, message }
 }
+/// Of several, the oldest that has not failed: whatever the order of a listing, it is the same one.
 fn alive(things: &[Sighting]) -> Option<&Sighting> {
-    things.iter().find(|t| t.phase != Phase::Deleting)
+    let rank = |t: &Sighting| (matches!(t.phase, Phase::Failed(_)), t.born.is_none(), t.born);
+    let living = things.iter().filter(|t| t.phase != Phase::Deleting);
+    living.min_by(|a, b| (rank(a), &a.id).cmp(&(rank(b), &b.id)))
 }
 
 /// What an open intent may call its own among what carries no mark.

@@ -281,3 +281,16 @@ fn a_piece_that_is_done_is_ours_and_ready() {
         }
     });
 }
+
+#[test]
+fn of_several_without_a_record_the_oldest_that_has_not_failed_is_kept_in_whatever_order_they_are_listed() {
+    let failed = seen("a", mark(None), Phase::Failed("x".into()), 1);
+    let going = seen("b", mark(None), Phase::Deleting, 2);
+    let oldest = seen("z", mark(None), Phase::Building, 3);
+    let newer = seen("c", mark(None), Phase::Ready, 4);
+    let mut things = vec![failed, going, oldest, newer];
+    for _ in 0..things.len() {
+        things.rotate_left(1);
+        assert_eq!(alive(&things).map(|it| it.id.as_str()), Some("z"));
+    }
+}

@@ -218,8 +218,13 @@ impl Pass<'_> {
                  where the owner shall live, take the annotation delete-for-move off",
             ));
         }
-        if let peer::Verdict::Peer { message } = peer::verdict(view, &self.engine.settings.peers) {
-            return Err(blocked(reason::PEER_CONTROLLER, message));
+        match peer::verdict(view, &self.engine.settings.peers) {
+            peer::Verdict::Peer { message } => return Err(blocked(reason::PEER_CONTROLLER, message)),
+            // The API server takes no new finalizer on what is being deleted.
+            peer::Verdict::Adopt { from, finalizers } if view.deleting && !self.engine.has_finalizer(view) => {
+                return Err(blocked(reason::PEER_CONTROLLER, too_late(from, &finalizers)));
+            }
+            peer::Verdict::Adopt { .. } | peer::Verdict::Ours => {}
         }
         let owner = self.engine.owner_of(view).map_err(|e| blocked(reason::OWNER_ID_INVALID, e))?;
         let ledger = self.engine.ledger_of(view).map_err(|e| match e {
@@ -297,10 +302,13 @@ impl Pass<'_> {
         let before: Vec<_> =
             alive().filter(|t| in_place(&t.mark) || t.readable).map(|t| format!("{} {}", t.kind, t.id)).collect();
         match &facts.take_over {
-            Some(TakeOver::None) => self.begin(None, scope).await,
-            Some(_) if !self.engine.rules.apply(Rule::RequestIsServed) => self.begin(None, scope).await,
+            Some(TakeOver::None) => {
+                self.keep_all(before);
+                self.begin(scope, None).await
+            }
+            Some(_) if !self.engine.rules.apply(Rule::RequestIsServed) => self.begin(scope, None).await,
             None if before.is_empty() || !self.engine.rules.apply(Rule::NoMintBesideMarks) => {
-                self.begin(None, scope).await
+                self.begin(scope, facts.ledger.as_ref()).await
             }
             Some(ask) if alive().any(|t| ask.means(&t.mark)) => self.take_by_marks(ask, &listing, scope).await,
             _ if listing.sent < trusted => {
@@ -312,12 +320,16 @@ impl Pass<'_> {
         }
     }
 
-    /// Writes finalizer, owner id and an empty ledger in one patch.
-    pub(crate) async fn begin(&mut self, given: Option<OwnerId>, scope: String) -> Result<Progress, Over> {
+    /// Writes finalizer, a new owner id and a ledger in one patch. The ledger is empty but for what a former one of this owner
+    /// knew: of what carries no mark it is the only trace.
+    pub(crate) async fn begin(&mut self, scope: String, former: Option<&Ledger>) -> Result<Progress, Over> {
         let engine = self.engine;
-        let owner = given.unwrap_or_else(|| OwnerId::from_bits(engine.random.bits128()));
+        let owner = OwnerId::from_bits(engine.random.bits128());
         let mut ledger = Ledger::empty(&self.view.uid, &self.place, engine.next_writer());
         ledger.scope = scope;
+        if let Some(former) = former {
+            (ledger.records, ledger.removing) = hints(former, &engine.rules);
+        }
         let old = engine.ledger_of(&self.view).ok().flatten();
         let seq_of_status = engine.mirror_of(&self.view).map_or(0, |(_, seq)| seq);
         ledger.seq = ledger.seq.max(seq_of_status + 1);
@@ -330,15 +342,16 @@ impl Pass<'_> {
                 }
             })
             .await?;
-        if given.is_none() {
-            engine.memory.minted(&self.view.uid, self.now());
-        }
+        engine.memory.minted(&self.view.uid, self.now());
         self.mirror(owner, &done);
         Ok(self.waiting("the owner id is stored", Duration::ZERO))
     }
 
     /// The owner id was stripped from everywhere we can read: marks in our place know it, after one settle.
     async fn ask_marks(&mut self, facts: &Facts) -> Result<Progress, Over> {
+        if let Some(ledger) = &facts.ledger {
+            self.check_scope(ledger).await?;
+        }
         let trusted = self.engine.memory.of(&self.view.uid, self.now()).trusted_from;
         let listing = self.list(Freshness::SentAfter(self.now())).await?;
         let owners: BTreeSet<OwnerId> = listing
@@ -457,6 +470,12 @@ fn elsewhere(from: &Place) -> String {
     format!(
         "this object was moved, restored or copied here from place {from}; annotate it with {}={from} to take its things over, or =none to start with nothing",
         names::TAKE_OVER
+    )
+}
+fn too_late(from: &str, finalizers: &[String]) -> String {
+    format!(
+        "being deleted under {}, too late to be taken over: let {from} finish, or take what it made away by hand, then its finalizer",
+        finalizers.join(", ")
     )
 }
 fn names_nothing(before: &[String]) -> String {

@@ -1,12 +1,12 @@
 //! Owners that came from elsewhere: taking their things over, or starting with nothing.
-use super::estate::{Freshness, Listing, Outcome, Phase, Thing};
+use super::estate::{Freshness, Listing, Outcome, Phase, Sighting, Thing};
 use super::pass::{Over, Pass, blocked, hints};
 use super::report::Progress;
 use super::rules::Rule;
 use super::stance::{Facts, TakeOver};
 use super::write::{Ended, Guard};
 use crate::identity::{Mark, MarkSeen, OwnerId, Place};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Record};
 use crate::names::{self, reason};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -132,22 +132,30 @@ impl Pass<'_> {
         Ok(self.waiting(format!("{} things carry an old place", old.len()), engine.settings.timing.poll))
     }
 
-    /// `take-over: none`: a new owner id and an empty ledger; what was there before is kept and named.
+    /// `take-over: none`: a new owner id and an empty ledger; what the former one made, or may have made, is kept and named.
     pub(crate) async fn start_anew(&mut self, facts: &Facts) -> Result<Progress, Over> {
         let scope = self.estate.scope().await?;
         let listing = self.list(Freshness::SentAfter(self.now())).await?;
-        let mine =
-            |m: &MarkSeen| matches!(m, MarkSeen::Whole(m) if Some(m.owner) == facts.owner && m.place == self.place);
-        let left: Vec<String> = listing
-            .things
-            .iter()
-            .filter(|t| t.phase != Phase::Deleting && mine(&t.mark))
-            .map(|t| format!("{} {}", t.kind, t.id))
-            .collect();
+        let marked = |t: &Sighting| matches!(&t.mark, MarkSeen::Whole(mark) if Some(mark.owner) == facts.owner);
+        let records = || facts.ledger.iter().flat_map(|ledger| &ledger.records);
+        let recorded = |t: &Sighting| {
+            let by_id = |record: &Record| record.id() == Some(&t.id);
+            let by_key = |record: &Record| {
+                t.mark == MarkSeen::Nothing && record.key().is_some() && record.key() == t.key.as_deref()
+            };
+            records().any(|(slot, record)| slot.kind() == t.kind && (by_id(record) || by_key(record)))
+        };
+        let alive = listing.things.iter().filter(|t| t.phase != Phase::Deleting);
+        let left = alive.filter(|t| marked(t) || recorded(t)).map(|t| format!("{} {}", t.kind, t.id)).collect();
+        self.keep_all(left);
+        self.begin(scope, None).await
+    }
+
+    /// Names what an owner that starts with nothing leaves alone.
+    pub(crate) fn keep_all(&mut self, left: Vec<String>) {
         for thing in left {
             self.note(true, "Kept", format!("{thing} stays: this owner starts with nothing"));
         }
-        self.begin(None, scope).await
     }
 
     /// `take-over: none` on an owner that needs none is taken off unread.

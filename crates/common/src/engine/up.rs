@@ -46,7 +46,9 @@ impl Pass<'_> {
         let mut listing = self.list(Freshness::Any).await?;
         let mut answers = self.ask(&ledger, &listing, false).await?;
         let mut plan = self.plan_up(owner, &ledger, &listing, &answers)?;
-        let wants_more = plan.acts() || plan.ledger != ledger || !plan.waits.is_empty();
+        // what has drifted is adjusted, or seen to be as it was adjusted, on a look of its own
+        let drifted = || plan.done.iter().any(|(piece, seen, _)| self.estate.drift(piece, seen).is_some());
+        let wants_more = plan.acts() || plan.ledger != ledger || !plan.waits.is_empty() || drifted();
         if wants_more && self.now().since(listing.sent) > timing.window / 2 {
             listing = self.list(Freshness::SentAfter(self.now())).await?;
             answers = self.ask(&ledger, &listing, false).await?;

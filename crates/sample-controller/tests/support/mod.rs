@@ -5,10 +5,11 @@ use cloud_emulator::kit::{Delivery, EmulatedCloud, Plant, Settings, Truth};
 use cloud_emulator::sample::SampleCloud;
 use common::clock::{Clock, SharedClock};
 use common::engine::fence::Open;
-use common::engine::report::Progress;
+use common::engine::report::{Note, Progress, Report};
 use common::engine::rules::Rulebook;
 use common::engine::{Engine, Timing};
 use common::names;
+use common::peer::Guard;
 use common::random::Random;
 use common::testing::one_owner::{OneOwner, Stored, ToldClock};
 use common::transport::{Request, Response, Transport, TransportError};
@@ -21,7 +22,7 @@ use sample_controller::names::{CONTROLLER, KIND};
 use sample_controller::reconcile::{Reconciler, Subject};
 use sample_controller::session::Account;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,6 +44,26 @@ impl Transport for Wire {
     }
 }
 
+/// A process that has seen nothing yet.
+fn start(time: &Arc<ToldClock>, wire: &Arc<Wire>, token: &Path, peers: Guard, interval: Duration) -> Reconciler {
+    let clock: SharedClock = time.clone();
+    let settings = common::engine::Settings {
+        controller: CONTROLLER,
+        kind: KIND.into(),
+        installation: "here".into(),
+        timing: Timing { call: Duration::from_secs(10), ..Timing::DEFAULT },
+        peers,
+    };
+    let random = Arc::new(Random::from_system().unwrap());
+    let (transport, ticks) = (wire.clone(), clock.clone());
+    let connect = Box::new(move |token| -> Arc<dyn Cloud> {
+        Arc::new(Client::new(transport.clone(), ticks.clone(), "http://cloud.test", token, Limits::default()))
+    });
+    let account = Arc::new(Account::new(Credentials::File(token.to_owned()), connect, clock.clone(), interval));
+    let engine = Arc::new(Engine::new(settings, clock.clone(), random, Arc::new(Open), Rulebook::production()));
+    Reconciler::new(engine, account, clock)
+}
+
 pub(crate) struct World {
     time: Arc<ToldClock>,
     wire: Arc<Wire>,
@@ -50,34 +71,32 @@ pub(crate) struct World {
     spec: SampleOwnerSpec,
     reconciler: Reconciler,
     token: PathBuf,
+    peers: Guard,
+    interval: Duration,
 }
 impl World {
     pub(crate) fn new(spec: SampleOwnerSpec) -> Self {
+        World::with(spec, Guard::NONE, INTERVAL)
+    }
+    /// Beside these peers, with shared listings that last so long.
+    pub(crate) fn with(spec: SampleOwnerSpec, peers: Guard, interval: Duration) -> Self {
         let time = Arc::new(ToldClock::default());
         let mut cloud = SampleCloud::new(Settings::default(), 1);
         cloud.kit_mut().admit("controller", "token-1");
         cloud.kit_mut().principals.admit("other", "token-2", "acct-2");
         let wire = Arc::new(Wire { cloud: Mutex::new(cloud), time: time.clone() });
-        let clock: SharedClock = time.clone();
-        let timing = Timing { call: Duration::from_secs(10), ..Timing::DEFAULT };
-        let settings = common::engine::Settings {
-            controller: CONTROLLER,
-            kind: KIND.into(),
-            installation: "here".into(),
-            timing,
-            peers: common::peer::Guard::NONE,
-        };
-        let random = Arc::new(Random::seeded(7));
         let token = std::env::temp_dir().join(format!("custody-{:016x}", Random::from_system().unwrap().bits64()));
         std::fs::write(&token, "token-1\n").unwrap();
-        let (transport, ticks) = (wire.clone(), clock.clone());
-        let connect = Box::new(move |token| -> Arc<dyn Cloud> {
-            Arc::new(Client::new(transport.clone(), ticks.clone(), "http://cloud.test", token, Limits::default()))
-        });
-        let account = Arc::new(Account::new(Credentials::File(token.clone()), connect, clock.clone(), INTERVAL));
-        let engine = Arc::new(Engine::new(settings, clock.clone(), random, Arc::new(Open), Rulebook::production()));
-        let server = OneOwner::new("o");
-        World { time, wire, server, spec, reconciler: Reconciler::new(engine, account, clock), token }
+        let reconciler = start(&time, &wire, &token, peers, interval);
+        World { time, wire, server: OneOwner::new("o"), spec, reconciler, token, peers, interval }
+    }
+    /// Another process takes the place of this one.
+    pub(crate) fn restart(&mut self) {
+        self.reconciler = start(&self.time, &self.wire, &self.token, self.peers, self.interval);
+    }
+    /// Somebody writes on the owner.
+    pub(crate) fn touch(&self, change: impl FnOnce(&mut Stored)) {
+        self.server.touch(change);
     }
     fn stored(&self) -> Stored {
         self.server.stored()
@@ -94,10 +113,17 @@ impl World {
     }
     /// One visit on the newest version.
     pub(crate) async fn visit(&mut self) -> Progress {
+        self.report().await.progress
+    }
+    /// What one visit has to tell.
+    pub(crate) async fn notes(&mut self) -> Vec<Note> {
+        self.report().await.notes
+    }
+    async fn report(&mut self) -> Report {
         let Stored { view, status, .. } = self.stored();
         let paused = view.annotations.contains_key(names::PAUSED).then(|| "paused".to_owned());
         let subject = Subject { view: &view, spec: &self.spec, status: Some(&status) };
-        self.reconciler.visit(subject, paused, &self.server).await.report.progress
+        self.reconciler.visit(subject, paused, &self.server).await.report
     }
     /// Visits until nothing more is to be waited for.
     pub(crate) async fn serve(&mut self) -> Progress {
