@@ -53,7 +53,7 @@ pub async fn plan(inspect: &Inspect<SampleArgs>) -> Result<ExitCode, Failure> {
 pub async fn audit(inspect: &Inspect<SampleArgs>) -> Result<ExitCode, Failure> {
     refuse_filters(&inspect.kube.filter())?;
     let (desk, session) = connect(inspect).await?;
-    desk.end_audit(&found(&session, desk.clock.boot()).await?)
+    desk.end_audit(&found(&session, desk.clock.boot()).await?).await
 }
 
 /// Asks owners that came from another installation to be taken over.

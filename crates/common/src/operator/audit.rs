@@ -16,7 +16,7 @@ pub enum Verdict {
     Duplicate,
     /// Its owner lives, but has not taken this place over yet.
     AwaitsTakeover,
-    /// Its mark cannot be read whole.
+    /// Its mark cannot be read whole, or whose it is: the owner in its place has lost its owner id.
     Unreadable,
     /// Unmarked, unrecorded, and it stands on something of ours: somebody made it there.
     Unclaimed,
@@ -118,12 +118,13 @@ fn by_mark(thing: &Found, owners: &[Owner], installation: &str) -> Option<Findin
 fn by_whole_mark(thing: &Found, mark: &Mark, owners: &[Owner], installation: &str) -> Finding {
     let slot = mark.slot.as_str();
     let say = |verdict, owner: &str, note: String| finding(verdict, thing, slot, owner, note);
-    if let Some(owner) = owners.iter().find(|owner| owner.id == Some(mark.owner)) {
-        let ledger = owner.ledger.as_ref();
-        let counts = mark.place == owner.place || ledger.is_some_and(|ledger| ledger.from.contains(&mark.place));
-        if !counts {
+    let named = || owners.iter().filter(|owner| owner.has(mark.owner));
+    // A copied manifest has the same owner id: it is the original whose place this is.
+    if let Some(owner) = named().find(|owner| owner.covers(&mark.place)).or_else(|| named().next()) {
+        if !owner.covers(&mark.place) {
             return say(Verdict::AwaitsTakeover, &owner.name, format!("marked for place {}", mark.place));
         }
+        let ledger = owner.ledger.as_ref();
         let recorded = ledger.and_then(|ledger| ledger.records.get(&mark.slot)).and_then(Record::id);
         return match recorded {
             Some(id) if *id != thing.id => say(Verdict::Duplicate, &owner.name, format!("{id} stands in this slot")),
@@ -134,12 +135,18 @@ fn by_whole_mark(thing: &Found, mark: &Mark, owners: &[Owner], installation: &st
     if mark.place.installation() != Place::installation_part(installation) {
         return say(Verdict::Elsewhere, "", format!("place {}", mark.place));
     }
-    let heir = owners.iter().find(|owner| owner.place == mark.place);
-    let note = match heir {
-        Some(heir) => format!("{} lives in its place under another owner id", heir.name),
-        None => format!("owner id {}, place {}", mark.owner, mark.place),
-    };
-    say(Verdict::Orphan, "", note)
+    let known = format!("owner id {}, place {}", mark.owner, mark.place);
+    match owners.iter().find(|owner| owner.place == mark.place) {
+        Some(heir) if heir.id.is_none() && heir.mirrored.is_none() => say(
+            Verdict::Unreadable,
+            &heir.name,
+            format!("{} lives in its place and has lost its owner id; {known}", heir.name),
+        ),
+        Some(heir) => {
+            say(Verdict::Orphan, "", format!("{} lives in its place under another owner id; {known}", heir.name))
+        }
+        None => say(Verdict::Orphan, "", known),
+    }
 }
 
 fn by_record(thing: &Found, owner: &Owner, slot: &str) -> Finding {

@@ -23,7 +23,7 @@ fn owner(records: &[(&str, &str)]) -> Owner {
         let record = Record::Created { id: (*id).into(), marked: true, key: None };
         ledger.records.insert(slot.parse::<Slot>().unwrap(), record);
     }
-    Owner { name: "ns/a".into(), place: place("here", "a"), id: Some(id(1)), ledger: Some(ledger) }
+    Owner { name: "ns/a".into(), place: place("here", "a"), id: Some(id(1)), mirrored: None, ledger: Some(ledger) }
 }
 fn verdicts(found: &[Found], owners: &[Owner]) -> Vec<(Verdict, String)> {
     judge(found, owners, "here").into_iter().map(|it| (it.verdict, it.id)).collect()
@@ -138,4 +138,32 @@ fn a_table_has_a_head_and_json_has_fields() {
     assert!(table.starts_with("VERDICT  KIND  ID") && table.contains("Orphan   disk  disk-1"), "{table}");
     let json: serde_json::Value = serde_json::from_str(&render(&findings, Output::Json).unwrap()).unwrap();
     assert_eq!((json[0]["verdict"].as_str(), json[0]["id"].as_str()), (Some("Orphan"), Some("disk-1")));
+}
+
+#[test]
+fn things_of_an_owner_whose_id_was_spoiled_are_no_orphans() {
+    let found = [thing("disk", "disk-1", mark(1, place("here", "a"), "disk-a"))];
+    let living = || owner(&[("disk-a", "disk-1")]);
+    // given an annotation that cannot be read, or that somebody wrote over, and a status that knows better
+    for spoiled in [None, Some(id(7))] {
+        let known = Owner { id: spoiled, mirrored: Some(id(1)), ..living() };
+        assert_eq!(verdicts(&found, &[known]), [(Verdict::Owned, "disk-1".to_owned())]);
+    }
+    // given nothing that knows it, then nobody can say whose they are
+    let lost = Owner { id: None, ..living() };
+    assert_eq!(verdicts(&found, &[lost]), [(Verdict::Unreadable, "disk-1".to_owned())]);
+    // given another owner id for good, then nobody looks after them, and the mark's id is told for a take-over
+    let heir = Owner { id: Some(id(7)), mirrored: Some(id(7)), ledger: None, ..living() };
+    let findings = judge(&found, &[heir], "here");
+    assert_eq!(findings[0].verdict, Verdict::Orphan);
+    assert!(findings[0].note.contains(&id(1).to_string()), "{}", findings[0].note);
+}
+
+#[test]
+fn a_copy_with_the_same_owner_id_is_not_taken_for_the_original() {
+    // given a copy that is listed before its original
+    let copy = Owner { name: "ns/0-copy".into(), place: place("here", "0-copy"), ..owner(&[]) };
+    let found = [thing("disk", "disk-1", mark(1, place("here", "a"), "disk-a"))];
+    let findings = judge(&found, &[copy, owner(&[("disk-a", "disk-1")])], "here");
+    assert_eq!((findings[0].verdict, findings[0].owner.as_str()), (Verdict::Owned, "ns/a"));
 }

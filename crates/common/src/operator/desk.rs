@@ -1,11 +1,13 @@
 //! What every subcommand looks at, and those that are the same for all controllers.
 use super::audit::{self, Finding};
 use super::doctor::{Check, Health};
+use super::plan::Step;
 use super::{Found, Owner, Row, full_name, release, render, takeover};
 use crate::clock::{SharedClock, SystemClock};
 use crate::engine::Settings;
 use crate::engine::owner::{OwnerApi, OwnerView, Patched};
 use crate::filter::Filter;
+use crate::names::reason;
 use crate::owner_api::KubeOwnerApi;
 use crate::process::cli::{FAILED, Inspect, ORPHANS_FOUND, Output, PLAN_NOT_EMPTY, say};
 use crate::process::client;
@@ -43,6 +45,8 @@ pub struct Desk<K> {
     pub settings: Settings,
     /// All owners that the controller would serve.
     pub owners: Vec<Seen<K>>,
+    /// Owners that do not fit their type, and why. What they own is as much theirs.
+    misfits: Vec<(OwnerView, String)>,
     /// Time.
     pub clock: SharedClock,
     /// Chance.
@@ -67,8 +71,10 @@ where
             None => client::installation_id(&client).await?,
         };
         let filter = inspect.kube.filter();
+        let (owners, misfits) = list(&client, &filter).await?;
         Ok(Desk {
-            owners: list(&client, &filter).await?,
+            owners,
+            misfits,
             settings: settings(&installation),
             clock: Arc::new(SystemClock),
             random: Arc::new(Random::from_system()?),
@@ -81,13 +87,25 @@ where
     fn api(&self) -> KubeOwnerApi {
         KubeOwnerApi::new::<K>(self.client.clone(), self.settings.controller)
     }
+    fn all(&self) -> impl Iterator<Item = &OwnerView> {
+        self.owners.iter().map(|seen| &seen.view).chain(self.misfits.iter().map(|(view, _)| view))
+    }
     fn views(&self, name: Option<&str>) -> Vec<OwnerView> {
         let wanted = |view: &&OwnerView| name.is_none_or(|name| view.name == name || full_name(view) == name);
-        self.owners.iter().map(|seen| &seen.view).filter(wanted).cloned().collect()
+        self.all().filter(wanted).cloned().collect()
     }
     /// The owners, for telling whose things are.
     pub fn known(&self) -> Vec<Owner> {
-        self.owners.iter().map(|seen| Owner::of(&seen.view, &self.settings)).collect()
+        self.all().map(|view| Owner::of(view, &self.settings)).collect()
+    }
+    /// The owners as they are now, and those that were there at the beginning: whatever the cloud showed in between had its owner
+    /// in one of the two.
+    pub async fn known_since(&self) -> Result<Vec<Owner>, Failure> {
+        let (owners, misfits) = list::<K>(&self.client, &self.filter).await?;
+        let now: Vec<OwnerView> =
+            owners.into_iter().map(|seen| seen.view).chain(misfits.into_iter().map(|(view, _)| view)).collect();
+        let before = self.all().filter(|view| now.iter().all(|other| other.uid != view.uid));
+        Ok(now.iter().chain(before).map(|view| Owner::of(view, &self.settings)).collect())
     }
     fn say<R: Row>(&self, rows: &[R]) -> Result<(), Failure> {
         say(&render(rows, self.output)?);
@@ -95,13 +113,15 @@ where
     }
 
     /// Ends `plan`.
-    pub fn end_plan(&self, steps: &[super::plan::Step]) -> Result<ExitCode, Failure> {
-        self.say(steps)?;
+    pub fn end_plan(&self, steps: &[Step]) -> Result<ExitCode, Failure> {
+        let misfits = self.misfits.iter().map(|(view, why)| Step::blocked(&full_name(view), &does_not_fit(why)));
+        let steps: Vec<Step> = misfits.chain(steps.iter().cloned()).collect();
+        self.say(&steps)?;
         Ok(if steps.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(PLAN_NOT_EMPTY) })
     }
     /// Ends `audit`: judges what the cloud shows.
-    pub fn end_audit(&self, found: &[Found]) -> Result<ExitCode, Failure> {
-        let findings = audit::judge(found, &self.known(), &self.settings.installation);
+    pub async fn end_audit(&self, found: &[Found]) -> Result<ExitCode, Failure> {
+        let findings = audit::judge(found, &self.known_since().await?, &self.settings.installation);
         self.say(&findings)?;
         let orphan = |finding: &Finding| finding.verdict.is_orphan();
         Ok(if findings.iter().any(orphan) { ExitCode::from(ORPHANS_FOUND) } else { ExitCode::SUCCESS })
@@ -155,7 +175,11 @@ where
         let receipts: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         match receipts.create(&PostParams::default(), &receipt).await {
             Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            // Of a release that did not get through; what it lists may have changed since.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                let name = receipt.metadata.name.as_deref().unwrap_or_default();
+                receipts.replace(name, &PostParams::default(), &receipt).await?;
+            }
             Err(why) => return Err(why.into()),
         }
         match self.api().patch(view, &patch).await {
@@ -174,7 +198,14 @@ pub fn refuse_filters(filter: &Filter) -> Result<(), Failure> {
     Err("an audit of some owners would call the things of all others orphans: run it without filters".into())
 }
 
-async fn list<K>(client: &Client, filter: &Filter) -> Result<Vec<Seen<K>>, Failure>
+fn does_not_fit(why: &str) -> String {
+    format!("{}: the object does not fit its type: {why}", reason::INVALID_OBJECT)
+}
+
+/// Those that fit their type, and those that do not.
+type Listed<K> = (Vec<Seen<K>>, Vec<(OwnerView, String)>);
+
+async fn list<K>(client: &Client, filter: &Filter) -> Result<Listed<K>, Failure>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
@@ -185,17 +216,20 @@ where
     };
     let mut params = ListParams::default().limit(500);
     params.label_selector = filter.selector();
-    let mut owners = Vec::new();
+    let (mut owners, mut misfits) = (Vec::new(), Vec::new());
     loop {
         let page = api.list(&params).await?;
         for object in &page.items {
             let kept = Kept::new(object, Trigger::default());
             let (view, status) = kept.view();
-            owners.push(Seen { object: kept.decode()?, view, status });
+            match kept.decode() {
+                Ok(object) => owners.push(Seen { object, view, status }),
+                Err(why) => misfits.push((view, why.to_string())),
+            }
         }
         params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if params.continue_token.is_none() {
-            return Ok(owners);
+            return Ok((owners, misfits));
         }
     }
 }

@@ -85,7 +85,7 @@ pub fn installation(found: &[Found], owners: &[Owner], installation: &str) -> Ch
     let (mut twins, mut strays) = (Vec::new(), Vec::new());
     for (thing, mark) in marks {
         match owners.iter().find(|owner| owner.place == mark.place) {
-            Some(owner) if owner.id.is_none_or(|id| id == mark.owner) => {}
+            Some(owner) if owner.id.is_none() || owner.has(mark.owner) => {}
             Some(owner) => twins.push(format!("{} {} for {}", thing.kind, thing.id, owner.name)),
             None => strays.push(format!("{} {}", thing.kind, thing.id)),
         }
@@ -154,7 +154,7 @@ mod tests {
     }
     fn owner(id: Option<u8>) -> Owner {
         let id = id.map(|id| OwnerId::from_bits([id; 16]));
-        Owner { name: "ns/a".into(), place: place("a"), id, ledger: None }
+        Owner { name: "ns/a".into(), place: place("a"), id, mirrored: None, ledger: None }
     }
 
     #[test]

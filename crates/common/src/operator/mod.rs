@@ -7,6 +7,7 @@ pub mod plan;
 pub mod release;
 pub mod takeover;
 
+use crate::conditions;
 use crate::engine::Settings;
 use crate::engine::owner::OwnerView;
 use crate::identity::{MarkSeen, OwnerId, Place};
@@ -39,6 +40,8 @@ pub struct Owner {
     pub place: Place,
     /// Its owner id, if it has one that can be read.
     pub id: Option<OwnerId>,
+    /// The owner id that its status knows: it outlives an annotation that was spoiled or written over.
+    pub mirrored: Option<OwnerId>,
     /// Its ledger, if it has one that can be read.
     pub ledger: Option<Ledger>,
 }
@@ -51,8 +54,17 @@ impl Owner {
             name: full_name(view),
             place: Place::of(installation, controller, kind, &view.namespace, &view.name),
             id: text(names::owner_id(controller)).and_then(|id| id.parse().ok()),
+            mirrored: conditions::mirror_in(&view.conditions, controller).map(|mirror| mirror.owner),
             ledger: text(names::ledger(controller)).and_then(|text| Ledger::parse(text).ok()),
         }
+    }
+    /// Does this owner id belong to it?
+    pub fn has(&self, id: OwnerId) -> bool {
+        self.id == Some(id) || self.mirrored == Some(id)
+    }
+    /// Does a mark with this place count for it?
+    fn covers(&self, place: &Place) -> bool {
+        self.place == *place || self.ledger.as_ref().is_some_and(|ledger| ledger.from.contains(place))
     }
 }
 
