@@ -40,24 +40,26 @@ step() {
   [ "$result" = ok ]
 }
 
-# Says every half minute of silence that a step is still at work. `read -t` waits without a child that could be left behind.
+# with_heartbeat NAME LOG COMMAND...: says every half minute of silence that the command is still at work.
 with_heartbeat() {
-  local name=$1 log=$2 began=$SECONDS beat status=0
+  local name=$1 log=$2 pulse status=0
   shift 2
-  (
-    exec {idle}<> <(:)
-    seen=0
-    while ! read -r -t 30 -u "$idle" _; do
-      now=$(stat -c %s "$log" 2>/dev/null || echo 0)
-      [ "$now" != "$seen" ] || printf '   ... %s: still at work, %s so far\n' "$name" "$(span $((SECONDS - began)))"
-      seen=$now
-    done
-  ) &
-  beat=$!
-  "$@" </dev/null 2>&1 | tee "$log" || status=$?
-  kill "$beat" 2>/dev/null || true
-  wait "$beat" 2>/dev/null || true
+  # The heart reads what nobody but this shell holds open, and so ends with it, however that ends.
+  exec {pulse}> >(heart "$name" "$log" "$SECONDS")
+  "$@" </dev/null 2>&1 {pulse}>&- | tee "$log" {pulse}>&- || status=$?
+  exec {pulse}>&-
   return "$status"
+}
+heart() {
+  local name=$1 log=$2 began=$3 seen=0 now ended
+  while :; do
+    ended=0
+    read -r -t 30 _ || ended=$?
+    [ "$ended" -gt 128 ] || return 0 # not the time-out: the other end is gone
+    now=$(stat -c %s "$log" 2>/dev/null || echo 0)
+    [ "$now" != "$seen" ] || printf '   ... %s: still at work, %s so far\n' "$name" "$(span $((SECONDS - began)))"
+    seen=$now
+  done
 }
 
 # Prints the table of steps.

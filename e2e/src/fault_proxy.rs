@@ -12,7 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -99,6 +99,11 @@ impl FaultProxy {
     pub fn calm(&self) {
         self.shared.calm.store(true, Ordering::Relaxed);
     }
+    /// Every trouble that there is.
+    pub fn all_troubles() -> BTreeSet<Trouble> {
+        let of = [(Method::GET, true), (Method::GET, false), (Method::POST, false)];
+        of.iter().flat_map(|(method, watch)| troubles(method, *watch)).copied().collect()
+    }
     /// How often what happened.
     pub fn struck(&self) -> BTreeMap<Trouble, u64> {
         self.shared.struck.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -132,10 +137,14 @@ impl Shared {
         if self.calm.load(Ordering::Relaxed) || !self.dice.one_in(one_in) {
             return None;
         }
+        let mut struck = self.struck.lock().unwrap_or_else(PoisonError::into_inner);
         let possible = troubles(method, watch);
-        let drawn = usize::try_from(self.dice.below(possible.len() as u64)).ok().and_then(|at| possible.get(at))?;
-        *self.struck.lock().unwrap_or_else(PoisonError::into_inner).entry(*drawn).or_insert(0) += 1;
-        Some(*drawn)
+        // what has not happened yet comes first: every trouble is seen, however few requests there are
+        let new: Vec<Trouble> = possible.iter().filter(|it| !struck.contains_key(it)).copied().collect();
+        let from = if new.is_empty() { possible } else { &new[..] };
+        let drawn = usize::try_from(self.dice.below(from.len() as u64)).ok().and_then(|at| from.get(at).copied())?;
+        *struck.entry(drawn).or_insert(0) += 1;
+        Some(drawn)
     }
 }
 

@@ -3,9 +3,7 @@
 
 use common::names;
 use e2e::patience::has_condition;
-use e2e::{
-    Account, Cluster, ControllerProcess, EmulatorProcess, Launch, TemporaryNamespace, binaries, cluster, enabled,
-};
+use e2e::{Account, Cluster, ControllerProcess, EmulatorProcess, Launch, TemporaryNamespace, binaries, cluster};
 use e2e::{wait_for_object, wait_until_gone};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -99,10 +97,8 @@ fn verbs(steps: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
+#[ignore = "runs on a control plane: hack/e2e rules"]
 async fn a_plan_says_what_will_happen_and_an_audit_finds_what_was_left_behind() {
-    if !enabled("a_plan_says_what_will_happen_and_an_audit_finds_what_was_left_behind") {
-        return;
-    }
     let world = World::new("plan").await;
     let scope = format!("--namespace={}", world.namespace.name());
     world.create("o").await;
@@ -137,10 +133,8 @@ async fn a_plan_says_what_will_happen_and_an_audit_finds_what_was_left_behind() 
 }
 
 #[tokio::test]
+#[ignore = "runs on a control plane: hack/e2e rules"]
 async fn an_owner_is_released_with_a_receipt_and_its_things_stay() {
-    if !enabled("an_owner_is_released_with_a_receipt_and_its_things_stay") {
-        return;
-    }
     let world = World::new("release").await;
     let scope = format!("--namespace={}", world.namespace.name());
     world.create("o").await;
@@ -164,10 +158,8 @@ async fn an_owner_is_released_with_a_receipt_and_its_things_stay() {
 }
 
 #[tokio::test]
+#[ignore = "runs on a control plane: hack/e2e rules"]
 async fn owners_of_another_installation_are_asked_over_and_served_on() {
-    if !enabled("owners_of_another_installation_are_asked_over_and_served_on") {
-        return;
-    }
     // given an owner that was served under the default installation id
     let world = World::new("takeover").await;
     let scope = format!("--namespace={}", world.namespace.name());

@@ -56,8 +56,10 @@ async fn story() -> Result<()> {
     let (mut leader, mut standby) = elected(a, b).await?;
     stage.create("before", &one_of_each()).await?;
     stage.wait_ready("before").await?;
-    // when the leader freezes while a create without a token is on its way: done in the cloud, not heard of by the leader
-    let late = json!({"match": {"kind": "disks", "verb": "create"}, "action": {"delay": {"ms": 1500}}});
+    // when the leader freezes while a create without a token is on its way, so slow that the cloud carries it out only after the
+    // other leader has made one of its own
+    let woken = freeze + Duration::from_secs(1);
+    let late = json!({"match": {"kind": "disks", "verb": "create"}, "action": {"late": {"ms": woken.as_millis()}}});
     stage.cloud.hurt(&[late]).await?;
     let mark = stage.cloud.mark().await?;
     stage.create("during", &one_of_each()).await?;
@@ -83,9 +85,14 @@ async fn story() -> Result<()> {
             taken_over = taken_over || leads(&standby).await?;
         }
     }
-    // then the other leads before the frozen one wakes up
+    // then the other leads and goes on before the frozen one wakes up: once the Lease has run out, not a second lease later
     assert!(taken_over, "nobody took over");
     let acquired = lease(&stage).await?.acquire_time.ok_or_else(|| Error::other("a Lease that nobody acquired"))?.0;
+    let silent = acquired.duration_since(renewed).unsigned_abs();
+    assert!(silent >= lasts && silent < lasts + lasts / 2, "a lease of {lasts:?} was silent for {silent:?}");
+    for name in ["during", "frozen-1"] {
+        stage.wait_ready(name).await?;
+    }
     leader.unfreeze()?;
     let most = watch_doubles(&stage, SystemClock.boot() + Duration::from_secs(5)).await?;
     assert!(most <= 1, "one create was frozen, and {most} things are doubled");
@@ -100,7 +107,7 @@ async fn story() -> Result<()> {
         "frozen for {freeze:?}, lease {lasts:?}: the other led {:.1} s after the freeze, {:.1} s after the last renewal; {count} owners created meanwhile; at most {most} doubled \
          after the wake-up, 0 at rest",
         acquired.duration_since(froze_at).as_secs_f64(),
-        acquired.duration_since(renewed).as_secs_f64(),
+        silent.as_secs_f64(),
     ));
     stage.delete_all().await?;
     standby.stop(GRACE).await?;
