@@ -12,7 +12,7 @@ use crate::metrics::PolicyMetrics;
 use crate::names::{self, FINALIZER, LEDGER_LABEL};
 use crate::prune::container::Container;
 use crate::prune::ledgers::{self, Ledgers};
-use crate::prune::others::{Neighbours, Others, Requirer};
+use crate::prune::others::{Lodger, Neighbours, Others, Requirer};
 use crate::reconcile;
 use crate::report::{self, Notices, Reporter};
 use crate::standing;
@@ -72,7 +72,7 @@ pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure
         settings,
         metrics: Some(metrics),
         gate: gate.clone(),
-        others: Box::new(Cached { others: Others::default(), post: post.clone() }),
+        others: Box::new(Cached { others: Others::new(book.clone()), post: post.clone() }),
         memories: Memories::default(),
     });
     let controller = Arc::new(Controller { desk: desk.clone(), post: post.clone(), known: Mutex::default() });
@@ -177,7 +177,7 @@ impl Neighbours for Cached {
     fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String> {
         self.fresh()?.requiring(object, except)
     }
-    fn inside(&self, container: &Container, except: &Key) -> Result<Option<(ObjectRef, Requirer)>, String> {
+    fn inside(&self, container: &Container, except: &Key) -> Result<Vec<Lodger>, String> {
         self.fresh()?.inside(container, except)
     }
 }

@@ -53,7 +53,7 @@ async fn nobody_is_said_to_require_nothing_before_every_runner_has_listed() {
     let (first, second, post, stop) = (idle(), idle(), Arc::new(Post::default()), CancellationToken::new());
     let handles = [first.handle(), second.handle()];
     post.handles.lock().unwrap().extend(handles.clone());
-    let cached = Cached { others: Others::default(), post: post.clone() };
+    let cached = Cached { others: Others::new(Arc::new(Vec::new())), post: post.clone() };
     let asked = || cached.requiring(&object, &Key::new("o", "a"));
     assert!(asked().is_err());
     // when only the first is listed, then nobody can tell; when both are, everybody is found

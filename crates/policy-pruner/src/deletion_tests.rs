@@ -4,7 +4,7 @@ use crate::cluster::sight::{Eyes, Sight};
 use crate::cluster::wire::{Call, Wire};
 use crate::prune::container::Container;
 use crate::prune::ledgers::Ledgers;
-use crate::prune::others::{Neighbours, Requirer};
+use crate::prune::others::{Lodger, Neighbours, Requirer};
 use crate::testing::clock::SimClock;
 use crate::testing::histories::desk;
 use crate::testing::scene;
@@ -130,8 +130,8 @@ impl Neighbours for Unlisted {
     fn requiring(&self, _: &ObjectRef, _: &Key) -> Result<Vec<Requirer>, String> {
         Err("not all policies are listed yet".into())
     }
-    fn inside(&self, _: &Container, _: &Key) -> Result<Option<(ObjectRef, Requirer)>, String> {
-        Ok(None)
+    fn inside(&self, _: &Container, _: &Key) -> Result<Vec<Lodger>, String> {
+        Ok(Vec::new())
     }
 }
 #[tokio::test]
@@ -153,10 +153,11 @@ impl Neighbours for Tenant {
     fn requiring(&self, _: &ObjectRef, _: &Key) -> Result<Vec<Requirer>, String> {
         Ok(Vec::new())
     }
-    fn inside(&self, container: &Container, _: &Key) -> Result<Option<(ObjectRef, Requirer)>, String> {
+    fn inside(&self, container: &Container, _: &Key) -> Result<Vec<Lodger>, String> {
         let object = ObjectRef::new("test/v1", "Thing", "n", "b");
         let tenant = Requirer { key: scene::key("tenant"), uid: "uid-1".into(), prune: Prune::None };
-        Ok((self.0 && container.holds(&object)).then_some((object, tenant)))
+        let lodger = Lodger { object, requirer: tenant, if_namespaced: false };
+        Ok(Some(lodger).filter(|lodger| self.0 && container.holds(&lodger.object)).into_iter().collect())
     }
 }
 #[tokio::test]

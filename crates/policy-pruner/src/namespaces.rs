@@ -21,6 +21,38 @@ pub fn selects(selector: Option<&NamespaceSelector>) -> bool {
     selector.is_some_and(|s| s.match_labels.is_some() || s.match_expressions.is_some() || !s.include.is_empty())
 }
 
+/// Namespaces, as far as they are known.
+pub trait Atlas: Send + Sync {
+    /// One of them; `None`: it is not known.
+    fn find(&self, name: &str) -> Option<Namespace>;
+}
+impl Atlas for Vec<Namespace> {
+    fn find(&self, name: &str) -> Option<Namespace> {
+        self.iter().find(|namespace| namespace.name == name).cloned()
+    }
+}
+
+/// May the selector take in a namespace of this name, whatever its labels are?
+pub fn may_take(selector: Option<&NamespaceSelector>, name: &str) -> Result<bool, String> {
+    let Some(wanted) = selector.filter(|_| selects(selector)) else { return Ok(false) };
+    let included = wanted.include.is_empty() || any(&wanted.include, name, "include")?;
+    Ok(included && !any(&wanted.exclude, name, "exclude")?)
+}
+
+/// Does the selector take in this namespace? An error says why that cannot be told.
+pub fn takes_in(selector: Option<&NamespaceSelector>, name: &str, atlas: &dyn Atlas) -> Result<bool, String> {
+    if !may_take(selector, name)? {
+        return Ok(false);
+    }
+    let labels = |s: &NamespaceSelector| s.match_labels.as_ref().is_some_and(|labels| !labels.is_empty());
+    let expressions = |s: &NamespaceSelector| s.match_expressions.as_ref().is_some_and(|all| !all.is_empty());
+    if !selector.is_some_and(|s| labels(s) || expressions(s)) {
+        return Ok(true);
+    }
+    let known = atlas.find(name).ok_or_else(|| format!("the labels of namespace {name} are not known yet"))?;
+    Ok(!select(selector, &[known], true, Dialect::Current)?.is_empty())
+}
+
 /// Names in order. `take_terminating` is what the controller was told for `Default`.
 pub fn select(
     selector: Option<&NamespaceSelector>,
@@ -108,6 +140,25 @@ mod tests {
         assert!(select(None, &all(), true, Dialect::Current).unwrap().is_empty());
         let default = selector(json!({"matchLabels": {"team": "x"}}));
         assert_eq!(select(Some(&default), &all(), false, Dialect::Current).unwrap(), ["a", "b"]);
+    }
+    #[test]
+    fn whether_one_namespace_is_taken_in_is_told_or_why_not() {
+        let unknown = Err("the labels of namespace new are not known yet".to_owned());
+        for (wanted, name, taken) in [
+            (json!({"include": ["a*"]}), "new", Ok(false)),
+            (json!({"include": ["n*"]}), "new", Ok(true)),
+            (json!({"include": ["n*"], "exclude": ["new"]}), "new", Ok(false)),
+            (json!({"matchLabels": {}}), "new", Ok(true)),
+            (json!({"exclude": ["x"]}), "new", Ok(false)),
+            (json!({"matchLabels": {"team": "x"}}), "a", Ok(true)),
+            (json!({"matchLabels": {"team": "x"}}), "default", Ok(false)),
+            (json!({"matchLabels": {"team": "x"}}), "new", unknown),
+            (json!({"matchLabels": {"team": "x"}, "include": ["b"]}), "new", Ok(false)),
+        ] {
+            assert_eq!(takes_in(Some(&selector(wanted.clone())), name, &all()), taken, "{wanted} {name}");
+        }
+        assert_eq!(takes_in(None, "a", &all()), Ok(false));
+        assert!(takes_in(Some(&selector(json!({"include": ["[x"]}))), "a", &all()).is_err());
     }
     #[test]
     fn what_is_wrong_is_told() {

@@ -213,16 +213,22 @@ async fn a_namespace_that_is_edited_out_stays_for_what_an_earlier_pass_kept() {
 #[tokio::test]
 async fn what_drops_out_of_raw_text_goes_as_out_of_a_list() {
     for raw in [false, true] {
-        // given a policy that deletes all, has once found an object in another namespace, and has no ledger of that
+        // given a policy that deletes all, has once found an object in a namespace that its selector has lost, and has no ledger of that
         let stage = Stage::set(|_| None, &json!({"a": 1}));
         let elsewhere = "/apis/test/v1/namespaces/m/things/x";
         let mut found = thing("x");
         found["metadata"]["namespace"] = "m".into();
         let made = stage.server.lock().world.create(elsewhere, found.clone(), "somebody").unwrap();
+        for (name, labels) in [("n", json!({"team": "x"})), ("m", json!({}))] {
+            let space = json!({"metadata": {"name": name, "labels": labels}});
+            stage.server.lock().world.create(&format!("/api/v1/namespaces/{name}"), space, "somebody").unwrap();
+        }
         let properties = json!({"createdByPolicy": false, "uid": made["metadata"]["uid"]});
         stage.server.lock().world.edit(&policy_path(POLICIES[0]), |policy| {
             policy["status"] = json!({"relatedObjects": [{"object": found, "properties": properties}]});
             policy["spec"]["pruneObjectBehavior"] = "DeleteAll".into();
+            policy["spec"]["namespaceSelector"] = json!({"matchLabels": {"team": "x"}});
+            policy["spec"]["object-templates"][0]["objectDefinition"]["metadata"] = json!({"name": "x"});
             if raw {
                 policy["spec"]["object-templates-raw"] = policy["spec"]["object-templates"].to_string().into();
                 policy["spec"]["object-templates"] = Value::Null;

@@ -152,6 +152,19 @@ impl Row<'_> {
             }
             _ => {}
         }
+        let mut templates = vec![json!({"complianceType": "musthave", "objectDefinition": definition})];
+        if self.situation == OnlyMatched {
+            // That others of its kind are selected, and its namesake elsewhere is named, does not make it more than matched.
+            let (api_version, kind) = self.kind();
+            let selected =
+                json!({"apiVersion": api_version, "kind": kind, "metadata": {"namespace": self.namespace()}});
+            let labels = json!({"matchLabels": {"selected": self.name}});
+            templates
+                .push(json!({"complianceType": "musthave", "objectDefinition": selected, "objectSelector": labels}));
+            let metadata = json!({"name": self.name, "namespace": "default"});
+            let elsewhere = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+            templates.push(json!({"complianceType": "mustnothave", "objectDefinition": elsewhere}));
+        }
         // Not followed where somebody else must get there first.
         let interval = if self.situation == RecreatedByAnother {
             json!({"compliant": "1h", "noncompliant": "1s"})
@@ -161,7 +174,7 @@ impl Row<'_> {
         json!({
             "remediationAction": action, "pruneObjectBehavior": self.behaviour, "evaluationInterval": interval,
             "namespaceSelector": {"matchLabels": {"row": format!("{}-{}", self.stage.namespace(), self.name)}},
-            "object-templates": [{"complianceType": "musthave", "objectDefinition": definition}],
+            "object-templates": templates,
         })
     }
     fn policy(&self) -> Value {

@@ -4,7 +4,7 @@ use super::objects::Objects;
 use super::wire::Trouble;
 use crate::api::NamespaceSelector;
 use crate::dialect::Dialect;
-use crate::namespaces::{self, Namespace};
+use crate::namespaces::{self, Atlas, Namespace};
 use crate::text::selector::Selector;
 use async_trait::async_trait;
 use common::clock::SharedClock;
@@ -126,6 +126,11 @@ impl Book {
             now.is_ok_and(|names| names != f.names)
         };
         state.followers.iter().filter(|(_, f)| moved(f)).map(|(key, _)| key.clone()).collect()
+    }
+}
+impl Atlas for Book {
+    fn find(&self, name: &str) -> Option<Namespace> {
+        self.state().known.get(name).cloned()
     }
 }
 fn apply(state: &mut State, object: &Arrived) -> bool {

@@ -4,7 +4,7 @@ use super::{Tools, doctor, show};
 use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
 use crate::args::PlanArgs;
 use crate::cluster::sight::Direct;
-use crate::cluster::spaces::Asked;
+use crate::cluster::spaces::{Asked, Spaces as _};
 use crate::evaluate::act;
 use crate::evaluate::preview::{self, Preview};
 use crate::evaluate::templates;
@@ -77,7 +77,9 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
     }
     let victims = victims(&policy, ledger.as_ref(), &still);
     let prunes = policy.spec.enforces() && policy.spec.prune() != Prune::None;
-    let neighbours = Others::of(&policies);
+    // Who may not list namespaces sees a doubt where their labels matter.
+    let namespaces = Asked(tools.objects.clone()).all().await.unwrap_or_default();
+    let neighbours = Others::of(&policies, Arc::new(namespaces));
     let broom = Broom {
         objects: &tools.objects,
         kinds: &tools.kinds,
@@ -214,7 +216,7 @@ mod tests {
     #[test]
     fn raw_text_names_what_goes_as_a_list_does() {
         // given a policy that names a pod in raw text, and found it there
-        let raw = "- complianceType: musthave\n  objectDefinition: {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: n}}\n";
+        let raw = "- complianceType: musthave\n  objectDefinition: {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: 'n'}}\n";
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}});
         let policy: ConfigurationPolicy = serde_json::from_value(json!({
             "metadata": {"name": "p", "namespace": "n"}, "spec": {"object-templates-raw": raw},

@@ -1,7 +1,8 @@
 //! May this object be deleted? Pure: what was recorded, what is there, who else needs it.
 use super::ledger::Ledger;
-use crate::api::{ObjectRef, PolicySpec, Prune, RelatedObject};
+use crate::api::{ObjectRef, ObjectTemplate, PolicySpec, Prune, RelatedObject};
 use crate::compare::Compliance;
+use crate::namespaces;
 use serde_json::Value;
 
 /// An object that may have to go, and what is recorded about it.
@@ -85,16 +86,32 @@ pub fn candidates(
     all
 }
 
-/// Does a template name this object, or select it by label?
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default().trim()
+}
+fn is_of_kind(template: &ObjectTemplate, object: &ObjectRef) -> bool {
+    let definition = &template.object_definition;
+    let group = text(&definition["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+    group == object.group() && text(&definition["kind"]) == object.kind
+}
+/// Does the template name this object? Where it names no namespace, a selector of namespaces may have led there.
+fn names(template: &ObjectTemplate, object: &ObjectRef) -> bool {
+    let metadata = &template.object_definition["metadata"];
+    let (name, namespace) = (text(&metadata["name"]), text(&metadata["namespace"]));
+    let place = &object.metadata;
+    // What lives in no namespace is not in the one that is written there all the same.
+    let there = namespace.is_empty() || place.namespace.is_empty() || namespace == place.namespace;
+    is_of_kind(template, object) && !name.is_empty() && name == place.name && there
+}
+/// Does a template name this object, as far as the spec tells today? What was only selected by label is known to the ledger alone: the
+/// spec cannot tell it from what was merely matched.
 fn named(spec: &PolicySpec, object: &ObjectRef) -> bool {
-    spec.templates().iter().any(|template| {
-        let definition = &template.object_definition;
-        let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
-        let group = text(&definition["apiVersion"]);
-        let group = group.split_once('/').map_or("", |(group, _)| group);
-        let name = text(&definition["metadata"]["name"]);
-        let same_kind = group == object.group() && text(&definition["kind"]) == object.kind;
-        same_kind && if name.is_empty() { template.object_selector.is_some() } else { name == object.metadata.name }
+    let place = &object.metadata.namespace;
+    let led_there =
+        || place.is_empty() || namespaces::may_take(spec.namespace_selector.as_ref(), place).unwrap_or_default();
+    spec.templates().iter().filter(|template| names(template, object)).any(|template| {
+        let written = !text(&template.object_definition["metadata"]["namespace"]).is_empty();
+        written || led_there()
     })
 }
 
@@ -151,26 +168,29 @@ pub fn rank(object: &ObjectRef) -> u8 {
     }
 }
 
-/// Objects that a policy requires to be there, as far as spec and status tell. Only an enforced one requires.
+/// Objects that a policy requires to be there, as far as spec and status tell; without a namespace where the spec names none. Only an
+/// enforced one requires.
 pub fn required(spec: &PolicySpec, related: &[RelatedObject]) -> Vec<ObjectRef> {
     if !spec.enforces() {
         return Vec::new();
     }
     let wanted = || spec.templates().iter().filter(|t| t.compliance() != Compliance::MustNotHave);
     let mut all = Vec::new();
-    for template in wanted() {
-        let definition = &template.object_definition;
-        let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
-        let name = text(&definition["metadata"]["name"]);
+    for definition in wanted().map(|template| &template.object_definition) {
+        let [name, namespace] = ["name", "namespace"].map(|part| text(&definition["metadata"][part]));
         if !name.is_empty() {
-            let namespace = text(&definition["metadata"]["namespace"]);
-            all.push(ObjectRef::new(&text(&definition["apiVersion"]), &text(&definition["kind"]), &namespace, &name));
+            all.push(ObjectRef::new(text(&definition["apiVersion"]), text(&definition["kind"]), namespace, name));
         }
     }
-    let only: PolicySpec = PolicySpec { object_templates: Some(wanted().cloned().collect()), ..spec.clone() };
+    let selects = |t: &ObjectTemplate, object: &ObjectRef| {
+        let unnamed = text(&t.object_definition["metadata"]["name"]).is_empty();
+        unnamed && t.object_selector.is_some() && is_of_kind(t, object)
+    };
     for entry in related.iter().filter(|entry| entry.properties.is_some()) {
-        if named(&only, &entry.object) && !all.iter().any(|known| known.same(&entry.object)) {
-            all.push(entry.object.clone());
+        let object = &entry.object;
+        let asked_for = wanted().any(|t| names(t, object) || selects(t, object));
+        if asked_for && !all.iter().any(|known| known.same(object)) {
+            all.push(object.clone());
         }
     }
     all

@@ -10,7 +10,7 @@ fn spec(templates: &[Value]) -> PolicySpec {
     PolicySpec { object_templates: Some(templates), remediation_action: "enforce".into(), ..PolicySpec::default() }
 }
 fn pod(name: &str) -> Value {
-    json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}})
+    json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "n"}}})
 }
 fn seen(name: &str, created: Option<bool>, uid: &str) -> RelatedObject {
     let properties =
@@ -82,11 +82,39 @@ fn candidates_come_from_status_and_ledger_without_what_is_still_wanted() {
 }
 #[test]
 fn only_matched_objects_are_told_from_named_ones() {
-    let unnamed = json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod"}});
-    let selected = json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod"}, "objectSelector": {"matchLabels": {}}});
-    let old = [seen("a", Some(false), "1")];
-    assert!(!candidates(&spec(&[unnamed]), &old, None, &[])[0].managed);
-    assert!(candidates(&spec(&[selected]), &old, None, &[])[0].managed);
+    let template = |metadata: Value| json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}});
+    let matching = template(json!({}));
+    let mut selecting = matching.clone();
+    selecting["objectSelector"] = json!({"matchLabels": {}});
+    // given an object that is there, `a` in namespace `n`, and what the policy asks for beside matching it
+    for (beside, include, managed) in [
+        (matching.clone(), "*", false),
+        // Which ones were selected the ledger knows; the spec says nothing about this one.
+        (selecting, "*", false),
+        (template(json!({"name": "a", "namespace": "n"})), "*", true),
+        (template(json!({"name": "a", "namespace": "m"})), "*", false),
+        (template(json!({"name": "a"})), "*", true),
+        (template(json!({"name": "a"})), "m*", false),
+        (template(json!({"name": "b"})), "*", false),
+    ] {
+        let mut spec = spec(&[matching.clone(), beside.clone()]);
+        spec.namespace_selector = serde_json::from_value(json!({ "include": [include] })).unwrap();
+        let found = candidates(&spec, &[seen("a", Some(false), "1")], None, &[]);
+        assert_eq!(found[0].managed, managed, "{beside} {include}");
+    }
+    // What was selected is in the ledger.
+    let mut ledger = Ledger::new("p", "u", [7; 16]);
+    ledger.put(&object("a"), false, "");
+    assert!(candidates(&spec(&[matching]), &[seen("a", Some(false), "1")], Some(&ledger), &[])[0].managed);
+}
+#[test]
+fn what_has_no_namespace_is_named_whatever_namespace_is_written_there() {
+    let role = |metadata: Value| json!({"complianceType": "musthave", "objectDefinition": {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata}});
+    let object = ObjectRef::new("rbac.authorization.k8s.io/v1", "ClusterRole", "", "a");
+    let old = [RelatedObject { object, ..RelatedObject::default() }];
+    for metadata in [json!({"name": "a"}), json!({"name": "a", "namespace": "n"})] {
+        assert!(candidates(&spec(&[role(metadata.clone())]), &old, None, &[])[0].managed, "{metadata}");
+    }
 }
 #[test]
 fn another_version_of_an_object_is_the_same_object() {

@@ -1,15 +1,17 @@
 //! What a policy requires to be there, as far as that can be told without evaluating it. Pure.
 use super::container::Container;
 use super::decide::required;
-use crate::api::{ConfigurationPolicy, ObjectRef, PolicySpec};
+use crate::api::{ConfigurationPolicy, NamespaceSelector, ObjectRef, PolicySpec};
 use crate::compare::Compliance;
 use crate::evaluate::templates;
+use crate::namespaces::{self, Atlas};
 
 /// What a policy requires.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
-    /// These, for certain.
+    /// These, for certain. Those without a namespace are in every one that the selector takes in, unless their kind lives in none.
     pub objects: Vec<ObjectRef>,
+    selector: Option<NamespaceSelector>,
     vague: Vec<Vague>,
     /// Namespaces that the status mentions, if it requires more than it names.
     spaces: Vec<String>,
@@ -47,13 +49,18 @@ impl Needs {
         }
         let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
         let spaces = || related.iter().map(|entry| entry.object.metadata.namespace.clone()).collect();
+        let selector = policy.spec.namespace_selector.clone();
         let Some(spec) = spelled_out(policy) else {
             let text = policy.spec.object_templates_raw.clone().unwrap_or_default();
-            return Needs { objects: Vec::new(), vague: vec![Vague::Text(text)], spaces: spaces() };
+            return Needs { objects: Vec::new(), selector, vague: vec![Vague::Text(text)], spaces: spaces() };
         };
         let vague = if templates::disabled(policy) { Vec::new() } else { unnamed(&spec) };
         let spaces = if vague.is_empty() { Vec::new() } else { spaces() };
-        Needs { objects: required(&spec, related), vague, spaces }
+        Needs { objects: required(&spec, related), selector, vague, spaces }
+    }
+    /// Does the policy's selector take in this namespace? An error says why that cannot be told.
+    pub fn takes_in(&self, namespace: &str, atlas: &dyn Atlas) -> Result<bool, String> {
+        namespaces::takes_in(self.selector.as_ref(), namespace, atlas)
     }
     /// Does it require more than it names?
     pub fn is_vague(&self) -> bool {
@@ -72,20 +79,23 @@ impl Needs {
             }
         })
     }
-    /// May something that it requires be in there? A namespace is held only if there is a sign of it: its name, the status, or a
-    /// namespace that a template names. Else one policy would hold every namespace of the cluster.
-    pub fn may_be_in(&self, container: &Container) -> bool {
+    /// May something that it requires be in there? A namespace is held only if there is a sign of it: its name, the status, a
+    /// namespace that a template names, or the selector. Else one policy would hold every namespace of the cluster.
+    pub fn may_be_in(&self, container: &Container, atlas: &dyn Atlas) -> bool {
         let name = match container {
             Container::Kind { kind, .. } => return self.may_mean_kind(kind),
             Container::Namespace(name) => name,
         };
+        let selected = || self.takes_in(name, atlas).unwrap_or(true);
         let told = self.vague.iter().any(|vague| match vague {
+            Vague::Kind(_, namespace) if namespace.is_empty() => selected(),
             Vague::Kind(_, namespace) => is_template(namespace) || namespace == name,
             Vague::Text(text) => {
                 let mut written = text.lines().flat_map(|line| line.split("namespace:").skip(1));
                 // In `{namespace: n, name: {{ x }}}` only the name is a template.
                 let open = written.any(|value| value.split(',').next().is_some_and(is_template));
-                open || text.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == name)
+                let word = |word: &str| word == name;
+                open || text.split(|c: char| !c.is_alphanumeric() && c != '-').any(word) || selected()
             }
         });
         told || self.spaces.contains(name)
@@ -171,17 +181,23 @@ mod tests {
             ("name: {{ x }}", false),
         ] {
             let needs = Needs::of(&raw(place));
-            assert_eq!(needs.may_be_in(&shop), held, "{place}");
-            assert!(needs.may_be_in(&pods), "its kind is mentioned");
+            assert_eq!(needs.may_be_in(&shop, &Vec::new()), held, "{place}");
+            assert!(needs.may_be_in(&pods, &Vec::new()), "its kind is mentioned");
         }
         // The status tells where a selector of namespaces led to.
         let mut policy = raw("name: {{ x }}");
         let related =
             json!([{"object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}}}]);
         policy.status = serde_json::from_value(json!({ "relatedObjects": related })).unwrap();
-        assert!(Needs::of(&policy).may_be_in(&shop));
+        assert!(Needs::of(&policy).may_be_in(&shop, &Vec::new()));
         let definition = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "{{ x }}"}});
         let listed = json!({"object-templates": [{"complianceType": "musthave", "objectDefinition": definition}]});
-        assert!(Needs::of(&self::policy(&listed)).may_be_in(&shop));
+        assert!(Needs::of(&self::policy(&listed)).may_be_in(&shop, &Vec::new()));
+        // So does the selector itself, before there is a status.
+        for (include, held) in [("sho*", true), ("other", false)] {
+            let mut policy = raw("name: {{ x }}");
+            policy.spec.namespace_selector = serde_json::from_value(json!({ "include": [include] })).unwrap();
+            assert_eq!(Needs::of(&policy).may_be_in(&shop, &Vec::new()), held, "{include}");
+        }
     }
 }

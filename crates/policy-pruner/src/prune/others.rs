@@ -2,9 +2,10 @@
 use super::container::Container;
 use super::needs::Needs;
 use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
+use crate::namespaces::Atlas;
 use common::runtime::object::{Kept, Key, Version};
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A policy that requires an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,41 +17,58 @@ pub struct Requirer {
     /// What it does with its objects.
     pub prune: Prune,
 }
+/// Something in a container that another policy requires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lodger {
+    /// What.
+    pub object: ObjectRef,
+    /// Who requires it.
+    pub requirer: Requirer,
+    /// It is in there only if its kind lives in namespaces: the policy names none, and a selector leads there.
+    pub if_namespaced: bool,
+}
 /// What other policies need. An error says why that cannot be told; then nothing may be pruned.
 pub trait Neighbours: Send + Sync {
     /// Who else requires this object.
     fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String>;
-    /// An object in there that somebody else requires, and who.
-    fn inside(&self, container: &Container, except: &Key) -> Result<Option<(ObjectRef, Requirer)>, String>;
+    /// Objects in there that somebody else requires, and who.
+    fn inside(&self, container: &Container, except: &Key) -> Result<Vec<Lodger>, String>;
 }
+/// Why nobody can tell.
+const UNRESOLVED: &str = "only a template tells that is not resolved here";
+
 type Place = (String, String, String, String);
 fn place(object: &ObjectRef) -> Place {
     let (name, namespace) = (object.metadata.name.clone(), object.metadata.namespace.clone());
     (object.group().to_owned(), object.kind.clone(), namespace, name)
 }
-/// Which version it was required in is not kept.
-fn object((group, kind, namespace, name): &Place) -> ObjectRef {
-    let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/*") };
-    ObjectRef::new(&api_version, kind, namespace, name)
-}
-
 #[derive(Default)]
 struct Index {
     /// What was read, and when it was last seen.
     versions: HashMap<Key, (Arc<str>, Version, u64)>,
     looks: u64,
-    policies: HashMap<Key, (Requirer, Vec<Place>)>,
+    policies: HashMap<Key, (Requirer, Needs)>,
+    /// Without a namespace where a policy names none.
     places: HashMap<Place, HashSet<Key>>,
     /// Policies that do not say which objects they require.
-    vague: HashMap<Key, Needs>,
+    vague: HashSet<Key>,
 }
 /// The index.
-#[derive(Default)]
-pub struct Others(Mutex<Index>);
+pub struct Others {
+    index: Mutex<Index>,
+    atlas: Arc<dyn Atlas>,
+}
 impl Others {
+    /// Of nobody yet. `atlas`: the namespaces, for policies that select them.
+    pub fn new(atlas: Arc<dyn Atlas>) -> Self {
+        Others { index: Mutex::default(), atlas }
+    }
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
     /// Brings the index up to date with the policies there are now; `show_all` shows every one of them.
     pub fn refresh(&self, show_all: impl FnOnce(&mut dyn FnMut(&Key, &Kept))) {
-        let mut index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index();
         index.looks += 1;
         let (look, mut present) = (index.looks, 0);
         show_all(&mut |key, kept| {
@@ -77,56 +95,98 @@ impl Others {
         }
     }
     /// Of exactly these.
-    pub fn of<'a>(policies: impl IntoIterator<Item = &'a ConfigurationPolicy>) -> Self {
+    pub fn of<'a>(policies: impl IntoIterator<Item = &'a ConfigurationPolicy>, atlas: Arc<dyn Atlas>) -> Self {
         let mut index = Index::default();
         for policy in policies {
             let text = |field: &Option<String>| field.clone().unwrap_or_default();
             let key = Key::new(&text(&policy.metadata.namespace), &text(&policy.metadata.name));
             index.add(&key, policy);
         }
-        Others(Mutex::new(index))
+        Others { index: Mutex::new(index), atlas }
     }
 }
 impl Neighbours for Others {
     fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String> {
-        let index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let keys = index.places.get(&place(object)).into_iter().flatten().filter(|key| *key != except);
-        let mut found: Vec<Requirer> = keys.filter_map(|key| index.policies.get(key)).map(|(r, _)| r.clone()).collect();
-        found.sort_by(|a, b| a.key.cmp(&b.key));
+        let index = self.index();
+        let others = |place: &Place| index.places.get(place).into_iter().flatten().filter(|key| *key != except);
+        let exactly = place(object);
+        let mut found: BTreeSet<&Key> = others(&exactly).collect();
+        let mut doubt = None;
+        let namespace = object.metadata.namespace.as_str();
+        if !namespace.is_empty() {
+            let (group, kind, _, name) = exactly;
+            for key in others(&(group, kind, String::new(), name)) {
+                let Some((_, needs)) = index.policies.get(key) else { continue };
+                match needs.takes_in(namespace, &*self.atlas) {
+                    Ok(true) => drop(found.insert(key)),
+                    Ok(false) => {}
+                    Err(why) => doubt = Some(format!("policy {key} may require it: that one is enforced, and {why}")),
+                }
+            }
+        }
         // Who requires it for certain keeps it anyway.
-        let others = index.vague.iter().filter(|(key, needs)| *key != except && needs.may_mean(object));
-        match others.map(|(key, _)| key).min().filter(|_| found.is_empty()) {
-            None => Ok(found),
-            Some(key) => Err(format!(
-                "policy {key} may require it: that one is enforced, and which objects of this kind it means only a template tells that is not resolved here"
-            )),
+        if found.is_empty() {
+            let may = |key: &&Key| index.policies.get(*key).is_some_and(|(_, needs)| needs.may_mean(object));
+            let template = index.vague.iter().filter(|key| *key != except).filter(may).min();
+            let unresolved = template.map(|key| {
+                format!("policy {key} may require it: that one is enforced, and which objects of this kind it means {UNRESOLVED}")
+            });
+            if let Some(why) = unresolved.or(doubt) {
+                return Err(why);
+            }
         }
+        Ok(found.into_iter().filter_map(|key| index.policies.get(key)).map(|(r, _)| r.clone()).collect())
     }
-    fn inside(&self, container: &Container, except: &Key) -> Result<Option<(ObjectRef, Requirer)>, String> {
-        let index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn inside(&self, container: &Container, except: &Key) -> Result<Vec<Lodger>, String> {
+        let index = self.index();
         // Containers are few, and go rarely: every policy is looked at.
-        let others = index.policies.iter().filter(|(key, _)| *key != except);
-        let found = others.filter_map(|(_, (requirer, places))| {
-            let object = places.iter().map(object).find(|object| container.holds(object))?;
-            Some((object, requirer.clone()))
-        });
-        if let Some(found) = found.min_by(|a, b| a.1.key.cmp(&b.1.key)) {
-            return Ok(Some(found));
+        let others = || index.policies.iter().filter(|(key, _)| *key != except);
+        let mut found = Vec::new();
+        let mut doubt = None;
+        for (key, (requirer, needs)) in others() {
+            let lodger = |object: &ObjectRef, if_namespaced| {
+                let (object, requirer) = (object.clone(), requirer.clone());
+                Lodger { object, requirer, if_namespaced }
+            };
+            found.extend(needs.objects.iter().filter(|o| container.holds(o)).map(|o| lodger(o, false)));
+            let Container::Namespace(namespace) = container else { continue };
+            let mut anywhere = needs.objects.iter().filter(|o| o.metadata.namespace.is_empty()).peekable();
+            if anywhere.peek().is_none() {
+                continue;
+            }
+            match needs.takes_in(namespace, &*self.atlas) {
+                Ok(true) => found.extend(anywhere.map(|o| {
+                    let mut object = o.clone();
+                    object.metadata.namespace.clone_from(namespace);
+                    lodger(&object, true)
+                })),
+                Ok(false) => {}
+                Err(why) => {
+                    doubt = Some(format!("policy {key} may require something in it: that one is enforced, and {why}"));
+                }
+            }
         }
-        let others = index.vague.iter().filter(|(key, needs)| *key != except && needs.may_be_in(container));
-        match others.map(|(key, _)| key).min() {
-            None => Ok(None),
-            Some(key) => Err(format!(
-                "policy {key} may require something in it: that one is enforced, and which objects it means only a template tells that is not resolved here"
-            )),
+        found.sort_by(|a, b| (&a.requirer.key, a.if_namespaced).cmp(&(&b.requirer.key, b.if_namespaced)));
+        if found.is_empty() {
+            let may = |(key, (_, needs)): &(&Key, &(Requirer, Needs))| {
+                index.vague.contains(*key) && needs.may_be_in(container, &*self.atlas)
+            };
+            let template = others().filter(may).map(|(key, _)| key).min();
+            let unresolved = template.map(|key| {
+                format!("policy {key} may require something in it: that one is enforced, and which objects it means {UNRESOLVED}")
+            });
+            if let Some(why) = unresolved.or(doubt) {
+                return Err(why);
+            }
         }
+        Ok(found)
     }
 }
 impl Index {
     fn take_out(&mut self, key: &Key) {
         self.vague.remove(key);
-        let Some((_, places)) = self.policies.remove(key) else { return };
-        for place in places {
+        let Some((_, needs)) = self.policies.remove(key) else { return };
+        for place in needs.objects.iter().map(place) {
             if let Some(keys) = self.places.get_mut(&place) {
                 keys.remove(key);
                 if keys.is_empty() {
@@ -140,25 +200,25 @@ impl Index {
             return;
         }
         let needs = Needs::of(policy);
-        let places: Vec<Place> = needs.objects.iter().map(place).collect();
         if needs.is_vague() {
-            self.vague.insert(key.clone(), needs);
+            self.vague.insert(key.clone());
         }
-        for place in &places {
-            self.places.entry(place.clone()).or_default().insert(key.clone());
+        for place in needs.objects.iter().map(place) {
+            self.places.entry(place).or_default().insert(key.clone());
         }
         let requirer = Requirer {
             key: key.clone(),
             uid: policy.metadata.uid.clone().unwrap_or_default(),
             prune: policy.spec.prune(),
         };
-        self.policies.insert(key.clone(), (requirer, places));
+        self.policies.insert(key.clone(), (requirer, needs));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::namespaces::Namespace;
     use common::runtime::object::Arrived;
     use common::runtime::trigger::Trigger;
     use serde_json::{Value, json};
@@ -181,7 +241,7 @@ mod tests {
 
     #[test]
     fn live_enforced_policies_require_and_the_index_follows_them() {
-        let others = Others::default();
+        let others = Others::new(Arc::new(Vec::new()));
         let all = [kept("a", 1, "enforce", false), kept("b", 1, "enforce", false), kept("c", 1, "inform", false)];
         assert_eq!(requiring(&others, &all), ["b"]);
         assert!(requiring(&others, &[kept("a", 1, "enforce", false), kept("b", 2, "enforce", true)]).is_empty());
@@ -190,11 +250,11 @@ mod tests {
     }
     #[test]
     fn what_others_require_in_a_namespace_is_found() {
-        let others = Others::default();
+        let others = Others::new(Arc::new(Vec::new()));
         others.refresh(|show| [kept("b", 1, "enforce", false)].iter().for_each(|(key, kept)| show(key, kept)));
         let inside = |namespace: &str, except: &str| {
             let found = others.inside(&Container::Namespace(namespace.into()), &Key::new("p", except)).unwrap();
-            found.map(|(object, requirer)| (object.metadata.name, requirer.key.to_string()))
+            found.into_iter().next().map(|lodger| (lodger.object.metadata.name, lodger.requirer.key.to_string()))
         };
         assert_eq!(inside("n", "a"), Some(("x".to_owned(), "p/b".to_owned())));
         assert_eq!((inside("n", "b"), inside("other", "a")), (None, None));
@@ -208,7 +268,7 @@ mod tests {
             (arrived.key(), Kept::new(&arrived, Trigger::default()))
         };
         let vague = policy(json!({"remediationAction": "enforce", "object-templates-raw": raw}));
-        let others = Others::default();
+        let others = Others::new(Arc::new(Vec::new()));
         let ask = |all: &[(Key, Kept)], kind: &str, except: &str| {
             others.refresh(|show| all.iter().for_each(|(key, kept)| show(key, kept)));
             others.requiring(&ObjectRef::new("v1", kind, "n", "x"), &Key::new("p", except)).map(|found| found.len())
@@ -223,6 +283,38 @@ mod tests {
         let vague = policy(json!({"remediationAction": "enforce", "object-templates-raw": raw}));
         others.refresh(|show| show(&vague.0, &vague.1));
         assert!(others.inside(&pods, &Key::new("p", "a")).unwrap_err().contains("p/b"));
-        assert_eq!(others.inside(&pods, &Key::new("p", "b")), Ok(None), "its own objects");
+        assert_eq!(others.inside(&pods, &Key::new("p", "b")), Ok(Vec::new()), "its own objects");
+    }
+    #[test]
+    fn what_a_selector_of_namespaces_leads_to_is_required_before_there_is_a_status() {
+        let policy = |selector: Value, namespace: &str| -> ConfigurationPolicy {
+            let definition =
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": namespace}});
+            let template = json!({"complianceType": "musthave", "objectDefinition": definition});
+            serde_json::from_value(json!({
+                "metadata": {"name": "b", "namespace": "p", "uid": "b"},
+                "spec": {"remediationAction": "enforce", "namespaceSelector": selector, "object-templates": [template]},
+            }))
+            .unwrap()
+        };
+        let known = |name: &str, labels: Value| Namespace { name: name.into(), labels, terminating: false };
+        let atlas = || Arc::new(vec![known("shop", json!({"team": "x"})), known("other", json!({}))]);
+        let (team, except) = (json!({"matchLabels": {"team": "x"}}), Key::new("p", "a"));
+        for (selector, namespace, place, found) in [
+            (json!({"include": ["sho*"]}), "", "shop", Some(1)),
+            (json!({"include": ["sho*"]}), "", "other", Some(0)),
+            (json!({"include": ["*"]}), "other", "shop", Some(0)),
+            (team.clone(), "", "shop", Some(1)),
+            (team.clone(), "", "other", Some(0)),
+            (team, "", "new", None),
+            (json!(null), "", "shop", Some(0)),
+        ] {
+            let others = Others::of([&policy(selector.clone(), namespace)], atlas());
+            let asked = others.requiring(&ObjectRef::new("v1", "Pod", place, "x"), &except);
+            assert_eq!(asked.as_ref().ok().map(Vec::len), found, "{selector} {place}: {asked:?}");
+            let inside = others.inside(&Container::Namespace(place.into()), &except);
+            assert_eq!(inside.as_ref().ok().map(Vec::len), found, "{selector} {place}: {inside:?}");
+            assert!(inside.unwrap_or_default().iter().all(|l| l.if_namespaced && l.object.metadata.namespace == place));
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::container::Container;
 use super::decide::{Candidate, Kept, Verdict, decide, is_own, rank};
 use super::ledger::Ledger;
 use super::look::look;
-use super::others::{Neighbours, Requirer};
+use super::others::{Lodger, Neighbours, Requirer};
 use crate::api::{ObjectRef, Prune};
 use crate::cluster::kinds::{Kinds, Mapping};
 use crate::cluster::objects::{Deleted, Objects};
@@ -147,7 +147,7 @@ async fn one(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef]) -> Fat
         Verdict::Keep(why) => Fate::Stays(Why::Kept(why)),
         Verdict::Ending => live.as_ref().map_or(Fate::Gone, ending),
         Verdict::Delete(uid) => {
-            if let Some(fate) = spared(broom, candidate, live.as_ref(), kept) {
+            if let Some(fate) = spared(broom, candidate, live.as_ref(), kept).await {
                 return fate;
             }
             if broom.dry_run {
@@ -169,7 +169,7 @@ async fn one(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef]) -> Fat
     }
 }
 /// Why an object that this policy would delete is not, for the sake of others. `kept`: what this sweep has kept so far.
-fn spared(broom: Broom<'_>, candidate: &Candidate, live: Option<&Value>, kept: &[ObjectRef]) -> Option<Fate> {
+async fn spared(broom: Broom<'_>, candidate: &Candidate, live: Option<&Value>, kept: &[ObjectRef]) -> Option<Fate> {
     if broom.like_upstream {
         return None;
     }
@@ -185,14 +185,25 @@ fn spared(broom: Broom<'_>, candidate: &Candidate, live: Option<&Value>, kept: &
     if let Some(object) = kept.iter().find(|object| container.holds(object)) {
         return Some(Fate::Stays(Why::Holds(format!("it holds {}, which is kept", object.describe()), None)));
     }
-    match broom.others.inside(&container, broom.policy) {
-        Err(doubt) => Some(Fate::Failed(doubt)),
-        Ok(None) => None,
-        Ok(Some((object, requirer))) => {
-            let held = format!("it holds {}, which {} requires", object.describe(), requirer.key);
-            Some(Fate::Stays(Why::Holds(held, Some(requirer))))
+    let lodgers = match broom.others.inside(&container, broom.policy) {
+        Ok(lodgers) => lodgers,
+        Err(doubt) => return Some(Fate::Failed(doubt)),
+    };
+    for Lodger { object, requirer, if_namespaced } in lodgers {
+        if if_namespaced {
+            match broom.kinds.find_served(&object.api_version, &object.kind).await {
+                Ok(Some(mapping)) if mapping.namespaced => {}
+                Ok(_) => continue,
+                Err(trouble) => {
+                    let key = &requirer.key;
+                    return Some(Fate::Failed(format!("what {key} requires in it cannot be told: {trouble}")));
+                }
+            }
         }
+        let held = format!("it holds {}, which {} requires", object.describe(), requirer.key);
+        return Some(Fate::Stays(Why::Holds(held, Some(requirer))));
     }
+    None
 }
 fn uid_of(live: &Value) -> String {
     live["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
@@ -207,7 +218,7 @@ async fn from_watch(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef],
     let Verdict::Delete(uid) = decide(broom.prune, candidate, broom.ledger, Some(&live), broom.like_upstream) else {
         return None;
     };
-    if spared(broom, candidate, Some(&live), kept).is_some() {
+    if spared(broom, candidate, Some(&live), kept).await.is_some() {
         return None;
     }
     match broom.objects.delete_version(mapping, (namespace, name), &uid, version).await {

@@ -72,7 +72,7 @@ async fn what_a_watch_shows_and_a_delete_does_not_find_is_looked_for() {
         prune: Prune::IfCreated,
         ledger: None,
         like_upstream: false,
-        others: &Others::default(),
+        others: &Others::new(Arc::new(Vec::new())),
         policy: &Key::new("n", "policy"),
         sight: Some(&Unaware),
         dry_run: false,

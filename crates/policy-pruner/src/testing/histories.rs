@@ -11,7 +11,7 @@ use crate::cluster::spaces::Asked;
 use crate::desk::{Desk, Memories, Settings};
 use crate::prune::container::Container;
 use crate::prune::ledgers::Ledgers;
-use crate::prune::others::{Neighbours, Others, Requirer};
+use crate::prune::others::{Lodger, Neighbours, Others, Requirer};
 use crate::reconcile;
 use crate::report::{Notices, Reporter};
 use crate::surroundings::Surroundings;
@@ -113,7 +113,7 @@ impl Neighbours for Seen {
     fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String> {
         self.policies().requiring(object, except)
     }
-    fn inside(&self, container: &Container, except: &Key) -> Result<Option<(ObjectRef, Requirer)>, String> {
+    fn inside(&self, container: &Container, except: &Key) -> Result<Vec<Lodger>, String> {
         self.policies().inside(container, except)
     }
 }
@@ -121,7 +121,7 @@ impl Seen {
     fn policies(&self) -> Others {
         let shown = POLICIES.iter().filter_map(|name| seen_policy(&self.server.lock(), name, self.late));
         let policies: Vec<ConfigurationPolicy> = shown.filter_map(|p| serde_json::from_value(p).ok()).collect();
-        Others::of(&policies)
+        Others::of(&policies, Arc::new(Vec::new()))
     }
 }
 
