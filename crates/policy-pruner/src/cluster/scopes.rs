@@ -1,6 +1,7 @@
 //! Which watch serves what a policy looks at: the narrowest one that is not wasteful. Pure.
 use super::kinds::Mapping;
 use crate::text::selector::Selector;
+use common::clock::Boot;
 use std::collections::{HashMap, HashSet};
 
 /// From so many watched objects of a kind in a namespace on, one watch serves all.
@@ -41,7 +42,7 @@ pub(super) enum Interest {
 }
 
 /// The narrowest watch that is not wasteful.
-pub(super) fn choose<W>(watched: &HashMap<Scope, W>, denied: &HashSet<Scope>, interest: &Interest) -> Scope {
+pub(super) fn choose<W>(watched: &HashMap<Scope, W>, denied: &HashMap<Scope, Boot>, interest: &Interest) -> Scope {
     let (mapping, namespace, name) = match interest {
         Interest::List(mapping, namespace, selector) => {
             return choose_list(watched, denied, mapping, namespace, &selector.query());
@@ -55,7 +56,7 @@ pub(super) fn choose<W>(watched: &HashMap<Scope, W>, denied: &HashSet<Scope>, in
         labels: String::new(),
         all,
     };
-    let allowed = |scope: &Scope| !denied.contains(scope);
+    let allowed = |scope: &Scope| !denied.contains_key(scope);
     for wide in [scope("", "", true), scope("", "", false), scope(namespace, "", true), scope(namespace, "", false)] {
         if watched.contains_key(&wide) && allowed(&wide) {
             return wide;
@@ -76,7 +77,7 @@ pub(super) fn choose<W>(watched: &HashMap<Scope, W>, denied: &HashSet<Scope>, in
 
 fn choose_list<W>(
     watched: &HashMap<Scope, W>,
-    denied: &HashSet<Scope>,
+    denied: &HashMap<Scope, Boot>,
     mapping: &Mapping,
     namespace: &str,
     labels: &str,
@@ -90,7 +91,7 @@ fn choose_list<W>(
     };
     let (wide, own) = (scope(""), scope(namespace));
     let listed = || watched.keys().filter(|s| s.all && s.mapping == *mapping && s.labels == labels).count();
-    let widen = mapping.namespaced && !denied.contains(&wide) && !watched.contains_key(&own);
+    let widen = mapping.namespaced && !denied.contains_key(&wide) && !watched.contains_key(&own);
     if widen && (watched.contains_key(&wide) || listed() >= LISTED) { wide } else { own }
 }
 
@@ -105,7 +106,7 @@ mod tests {
     fn object(namespace: &str, name: &str) -> Interest {
         Interest::Object(pods(), namespace.into(), name.into())
     }
-    fn watching(watched: &mut HashMap<Scope, u8>, denied: &HashSet<Scope>, interest: &Interest) -> Scope {
+    fn watching(watched: &mut HashMap<Scope, u8>, denied: &HashMap<Scope, Boot>, interest: &Interest) -> Scope {
         let scope = choose(watched, denied, interest);
         watched.insert(scope.clone(), 0);
         scope
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn few_objects_have_watches_of_their_own_and_many_share_one() {
-        let (mut watched, denied) = (HashMap::new(), HashSet::new());
+        let (mut watched, denied) = (HashMap::new(), HashMap::new());
         for name in ["a", "b", "c"] {
             assert_eq!(watching(&mut watched, &denied, &object("n", name)).name, name);
         }
@@ -129,7 +130,7 @@ mod tests {
             let selector = Selector::parse(&labels.into_iter().collect(), &[], Dialect::Current).unwrap();
             Interest::List(pods(), namespace.into(), selector)
         };
-        let (mut watched, mut denied) = (HashMap::new(), HashSet::new());
+        let (mut watched, mut denied) = (HashMap::new(), HashMap::new());
         for n in 0..LISTED {
             let own = watching(&mut watched, &denied, &list(&format!("n{n}"), ""));
             assert!(own.namespace == format!("n{n}") && own.all && !own.can_be_narrower());
@@ -139,7 +140,7 @@ mod tests {
         assert!(wide.namespace.is_empty() && wide.all && wide.can_be_narrower());
         assert_eq!(watching(&mut watched, &denied, &list("still-more", "")), wide);
         assert_eq!(watching(&mut watched, &denied, &list("n0", "")).namespace, "n0", "watched already");
-        denied.insert(wide.clone());
+        denied.insert(wide.clone(), Boot::default());
         watched.remove(&wide);
         assert_eq!(watching(&mut watched, &denied, &list("more", "")).namespace, "more");
         let nodes = Mapping::known("", "v1", "Node", "nodes", false);
@@ -148,13 +149,13 @@ mod tests {
     }
     #[test]
     fn many_namespaces_share_one_unless_that_is_denied() {
-        let (mut watched, mut denied) = (HashMap::new(), HashSet::new());
+        let (mut watched, mut denied) = (HashMap::new(), HashMap::new());
         for n in 0..8 {
             watching(&mut watched, &denied, &object(&format!("n{n}"), "a"));
         }
         let wide = watching(&mut watched, &denied, &object("n8", "a"));
         assert_eq!((wide.namespace.as_str(), wide.name.as_str()), ("", ""));
-        denied.insert(wide.clone());
+        denied.insert(wide.clone(), Boot::default());
         watched.remove(&wide);
         assert_eq!(watching(&mut watched, &denied, &object("n9", "a")).name, "a");
     }

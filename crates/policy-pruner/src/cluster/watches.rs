@@ -35,6 +35,8 @@ struct Watch {
     task: OnceLock<AbortHandle>,
     /// Its predecessor was refused: a list that is granted says nothing about the watch behind it.
     doubted: AtomicBool,
+    /// Something wider would have served if it had not been refused.
+    narrowed: bool,
     /// Refused again, since this moment. It may well watch again later, but nothing would tell.
     stuck: OnceLock<Boot>,
 }
@@ -55,8 +57,8 @@ impl Drop for Watch {
 struct State {
     watches: HashMap<Scope, Arc<Watch>>,
     interests: HashMap<Key, HashMap<Interest, Scope>>,
-    /// Too wide for what this process may read.
-    denied: HashSet<Scope>,
+    /// Too wide for what this process may read, as of then.
+    denied: HashMap<Scope, Boot>,
     /// Refused a moment ago, after they had served.
     refused: HashMap<Scope, Boot>,
 }
@@ -109,34 +111,34 @@ impl Watches {
             interests.remove(policy);
         }
         for (interest, scope) in dropped {
-            let Some(watch) = watches.get(&scope) else { continue };
-            let mut store = watch.store();
-            match &interest {
-                Interest::Object(_, namespace, name) => store.leave(&Key::new(namespace, name), policy),
-                Interest::List(_, namespace, selector) => store.leave_list(namespace, selector, policy),
-            }
-            let idle = store.is_idle();
-            drop(store);
-            if idle {
-                watches.remove(&scope);
-            }
+            leave(watches, &scope, &interest, policy);
         }
     }
 
     /// The watch that serves an interest, started if there is none.
     fn serve(self: &Arc<Self>, policy: &Key, interest: &Interest) -> (Arc<Watch>, Scope) {
+        let now = self.clock.boot();
         let mut state = self.state();
+        // A right may have been given meanwhile.
+        state.denied.retain(|_, at| now.since(*at) < REFUSED);
         let known = state.interests.get(policy).and_then(|own| own.get(interest)).cloned();
-        let scope = known
-            .filter(|scope| state.watches.contains_key(scope))
-            .unwrap_or_else(|| choose(&state.watches, &state.denied, interest));
-        let stuck = |watch: &Arc<Watch>| watch.stuck.get().is_some_and(|at| self.clock.boot().since(*at) >= REFUSED);
+        let best = choose(&state.watches, &state.denied, interest);
+        let scope = match known.as_ref().and_then(|scope| state.watches.get(scope).map(|watch| (scope, watch))) {
+            Some((scope, watch)) if !watch.narrowed => scope.clone(),
+            _ => best,
+        };
+        if let Some(former) = known.filter(|former| *former != scope) {
+            leave(&mut state.watches, &former, interest, policy);
+        }
+        let stuck = |watch: &Arc<Watch>| watch.stuck.get().is_some_and(|at| now.since(*at) >= REFUSED);
         let again = state.watches.get(&scope).is_some_and(stuck);
         if again {
             state.watches.remove(&scope);
         }
         let doubted = again || state.refused.contains_key(&scope);
-        let watch = state.watches.entry(scope.clone()).or_insert_with(|| self.start(&scope, doubted)).clone();
+        let narrowed = !state.denied.is_empty() && choose(&state.watches, &HashMap::new(), interest) != scope;
+        let start = || self.start(&scope, doubted, narrowed);
+        let watch = state.watches.entry(scope.clone()).or_insert_with(start).clone();
         {
             let mut store = watch.store();
             match interest {
@@ -147,7 +149,7 @@ impl Watches {
         state.interests.entry(policy.clone()).or_default().insert(interest.clone(), scope.clone());
         (watch, scope)
     }
-    fn start(self: &Arc<Self>, scope: &Scope, doubted: bool) -> Arc<Watch> {
+    fn start(self: &Arc<Self>, scope: &Scope, doubted: bool, narrowed: bool) -> Arc<Watch> {
         debug!(?scope, "watch starts");
         let store = Store::keeping(scope.all);
         let watch = Arc::new(Watch {
@@ -155,6 +157,7 @@ impl Watches {
             ready: signal::Sender::new(0),
             task: OnceLock::new(),
             doubted: AtomicBool::new(doubted),
+            narrowed,
             stuck: OnceLock::new(),
         });
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -233,7 +236,7 @@ impl Watches {
             state.refused.insert(scope.clone(), now);
             state.watches.remove(scope);
         } else if scope.can_be_narrower() {
-            state.denied.insert(scope.clone());
+            state.denied.insert(scope.clone(), now);
             state.watches.remove(scope);
         } else if served {
             // Set once: it does not serve again.
@@ -325,6 +328,20 @@ impl Watches {
     }
 }
 
+/// A policy no longer looks at something by this watch; one that nobody looks by ends.
+fn leave(watches: &mut HashMap<Scope, Arc<Watch>>, scope: &Scope, interest: &Interest, policy: &Key) {
+    let Some(watch) = watches.get(scope) else { return };
+    let mut store = watch.store();
+    match interest {
+        Interest::Object(_, namespace, name) => store.leave(&Key::new(namespace, name), policy),
+        Interest::List(_, namespace, selector) => store.leave_list(namespace, selector, policy),
+    }
+    let idle = store.is_idle();
+    drop(store);
+    if idle {
+        watches.remove(scope);
+    }
+}
 fn arrived(object: &Value) -> Result<Arrived, Trouble> {
     serde_json::from_value(object.clone()).map_err(|e| Trouble::silent(e.to_string()))
 }

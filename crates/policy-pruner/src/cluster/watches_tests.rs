@@ -63,6 +63,26 @@ async fn whoever_shared_a_watch_that_is_refused_is_woken_and_chooses_another() {
     assert_eq!(watches.serve(&policy("second"), &pod("e")).1.name, "e");
 }
 #[tokio::test]
+async fn what_was_too_wide_is_tried_again_after_a_while() {
+    // given objects that have a watch each, because the one that would serve them all was refused
+    let (watches, clock, _) = watches();
+    for name in ["a", "b", "c"] {
+        watches.serve(&policy(name), &pod(name));
+    }
+    let (watch, shared) = watches.serve(&policy("d"), &pod("d"));
+    refuses(&watches, &shared, &watch);
+    for name in ["d", "e"] {
+        assert_eq!(watches.serve(&policy(name), &pod(name)).1.name, name);
+    }
+    assert_eq!(watches.len(), 5);
+    // when the right may have been given meanwhile, then they share one as they are looked at
+    clock.pass(REFUSED);
+    for name in ["d", "e", "f"] {
+        assert_eq!(watches.serve(&policy(name), &pod(name)).1, shared);
+    }
+    assert_eq!(watches.len(), 4, "those that it was refused for have left theirs");
+}
+#[tokio::test]
 async fn a_watch_of_its_own_that_is_refused_says_so_and_is_tried_again() {
     let (watches, clock, woken) = watches();
     let (watch, scope) = watches.serve(&policy("p"), &pod("a"));
