@@ -212,11 +212,13 @@ pub fn relate(list: &mut Vec<RelatedObject>, entry: RelatedObject) {
             if known.compliant != entry.compliant || known.properties != entry.properties {
                 // What one template created is not un-created by another that finds it.
                 let created = |e: &RelatedObject| e.properties.as_ref().and_then(|p| p.created_by_policy) == Some(true);
-                let uid = |e: &RelatedObject| e.properties.as_ref().map(|p| p.uid.clone()).unwrap_or_default();
-                let keep = created(known) && uid(known) == uid(&entry);
+                let before = Some(&*known).filter(|known| created(known)).and_then(|known| known.properties.clone());
                 *known = entry;
-                if keep && let Some(properties) = &mut known.properties {
-                    properties.created_by_policy = Some(true);
+                match (&mut known.properties, before) {
+                    (Some(now), Some(before)) if now.uid == before.uid => now.created_by_policy = Some(true),
+                    // It had nothing to say about who made it: it saw nothing there, and came too late to create it.
+                    (now @ None, before) => *now = before,
+                    _ => {}
                 }
             }
         }

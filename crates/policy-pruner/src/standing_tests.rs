@@ -158,3 +158,14 @@ fn a_second_template_does_not_take_the_first_ones_creation_away() {
     relate(&mut list, related("a", Some(false), "2"));
     assert_eq!(list[0].properties.as_ref().unwrap().created_by_policy, Some(false));
 }
+#[test]
+fn what_one_template_created_stays_so_if_another_came_too_late_to_create_it() {
+    let mut list = vec![related("a", Some(true), "1")];
+    let late = RelatedObject { compliant: NON_COMPLIANT.into(), ..related("a", None, "") };
+    relate(&mut list, late.clone());
+    assert_eq!(list, [RelatedObject { compliant: NON_COMPLIANT.into(), ..related("a", Some(true), "1") }]);
+    // What nobody created has nothing to keep.
+    let mut list = vec![related("a", Some(false), "1")];
+    relate(&mut list, late.clone());
+    assert_eq!(list, [late]);
+}
