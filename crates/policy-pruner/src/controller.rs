@@ -6,7 +6,7 @@ use crate::cluster::kube_wire::KubeWire;
 use crate::cluster::objects::Objects;
 use crate::cluster::spaces::Book;
 use crate::cluster::watches::{Shared, Watches};
-use crate::desk::{Desk, Memories};
+use crate::desk::{Desk, Dirt, Memories};
 use crate::evaluate::templates::refused;
 use crate::metrics::PolicyMetrics;
 use crate::names::{self, FINALIZER, LEDGER_LABEL};
@@ -99,9 +99,9 @@ pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure
     // Set once, here.
     let _ = post.desk.set(desk);
     let wake = post.clone();
-    watches.on_change(move |policy| wake.wake(policy));
+    watches.on_change(move |policy| wake.wake(policy, Dirt::Followed));
     let wake = post.clone();
-    let spaces = tokio::spawn(book.follow(context.client.clone(), move |policy| wake.wake(policy)));
+    let spaces = tokio::spawn(book.follow(context.client.clone(), move |policy| wake.wake(policy, Dirt::Always)));
     let books = tokio::spawn(follow_ledgers(context.clone(), namespaces, ledgers, post));
 
     let extra = match args.metrics_address()? {
@@ -143,9 +143,9 @@ impl Post {
     fn handles(&self) -> Vec<Handle> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    fn wake(&self, policy: &Key) {
+    fn wake(&self, policy: &Key, dirt: Dirt) {
         if let Some(desk) = self.desk.get() {
-            desk.memories.soil(policy);
+            desk.memories.soil(policy, dirt);
         }
         for handle in self.handles() {
             if handle.read(|cache| cache.get(policy).is_some()) {
@@ -228,7 +228,7 @@ async fn follow_ledgers(context: Context, namespaces: Vec<Option<String>>, ledge
 async fn let_go_of(policy: Key, ledgers: Arc<Ledgers>, post: Arc<Post>) {
     let Some(desk) = post.desk.get() else { return };
     match desk.objects.get(&report::mapping(), &policy.namespace, &policy.name).await {
-        Ok(Some(_)) => post.wake(&policy),
+        Ok(Some(_)) => post.wake(&policy, Dirt::Always),
         Ok(None) => {
             if let Err(why) = ledgers.release(&policy).await {
                 warn!(%policy, %why, "ledger not let go");

@@ -1,7 +1,7 @@
 //! The end of a policy: its children first, then its ledger, then our finalizer.
 use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus, Prune};
 use crate::cluster::wire::Trouble;
-use crate::desk::{Desk, has_finalizer};
+use crate::desk::{Desk, Dirt, has_finalizer};
 use crate::dialect::Dialect;
 use crate::memory::{Memory, follows, patience};
 use crate::message::Verdict;
@@ -180,7 +180,7 @@ pub async fn hand_over(desk: &Desk, fates: &[(Candidate, Fate)]) -> Result<(), T
             take_back(desk, &heir.key, &candidate.object, known.as_ref()).await?;
             return Err(decided_anew(&heir.key));
         }
-        desk.memories.soil(&heir.key);
+        desk.memories.soil(&heir.key, Dirt::Always);
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use common::clock::SharedClock;
 use common::runtime::gate::Gate;
 use common::runtime::object::{Key, Version};
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -152,22 +152,34 @@ pub fn has_finalizer(policy: &ConfigurationPolicy) -> bool {
 #[derive(Default)]
 pub struct Memories {
     all: Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Memory>>>>,
-    dirty: Mutex<HashSet<Key>>,
+    dirty: Mutex<HashMap<Key, Dirt>>,
+}
+/// Why a policy must be looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dirt {
+    /// An object that it follows changed. A policy that follows nothing any more, by its own word, does not care.
+    Followed,
+    /// Something that counts whatever it follows: its namespaces, its ledger, an object handed to it.
+    Always,
 }
 impl Memories {
     /// The memory of a policy.
     pub fn of(&self, policy: &Key) -> Arc<tokio::sync::Mutex<Memory>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).entry(policy.clone()).or_default().clone()
     }
-    fn dirty(&self) -> MutexGuard<'_, HashSet<Key>> {
+    fn dirty(&self) -> MutexGuard<'_, HashMap<Key, Dirt>> {
         self.dirty.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Something a policy looks at changed.
-    pub fn soil(&self, policy: &Key) {
-        self.dirty().insert(policy.clone());
+    pub fn soil(&self, policy: &Key, dirt: Dirt) {
+        let mut dirty = self.dirty();
+        let known = dirty.entry(policy.clone()).or_insert(dirt);
+        if dirt == Dirt::Always {
+            *known = dirt;
+        }
     }
-    /// Was something changed since the last time this was asked?
-    pub fn take_dirt(&self, policy: &Key) -> bool {
+    /// What changed since the last time this was asked.
+    pub fn take_dirt(&self, policy: &Key) -> Option<Dirt> {
         self.dirty().remove(policy)
     }
     fn forget(&self, policy: &Key) {

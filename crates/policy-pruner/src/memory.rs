@@ -118,8 +118,8 @@ fn waits_for_recreate(status: &PolicyStatus) -> bool {
 }
 
 /// When to come back after an evaluation, if nothing happens meanwhile.
-pub fn come_back(policy: &ConfigurationPolicy, state: &str) -> Option<Duration> {
-    match policy.spec.interval(state == COMPLIANT) {
+pub fn come_back(interval: Interval) -> Option<Duration> {
+    match interval {
         Interval::Watch | Interval::Never => None,
         Interval::Every(period) => Some(period),
         Interval::Unreadable => Some(Duration::from_secs(10)),

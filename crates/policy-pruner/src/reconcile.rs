@@ -4,7 +4,7 @@ use crate::books::Books;
 use crate::cluster::sight::Sight;
 use crate::cluster::wire::Trouble;
 use crate::deletion;
-use crate::desk::{Desk, has_finalizer};
+use crate::desk::{Desk, Dirt, has_finalizer};
 use crate::dialect::Dialect;
 use crate::evaluate::act::{self, Doing};
 use crate::evaluate::templates::{self, refused};
@@ -15,8 +15,9 @@ use crate::names::{self, MANAGER, reason};
 use crate::prune::decide::candidates;
 use crate::prune::ledger::Ledger;
 use crate::prune::needs::listed;
-use crate::standing;
+use crate::standing::{self, COMPLIANT};
 use crate::surroundings::Fresh;
+use crate::text::duration::Interval;
 use common::runtime::next::Next;
 use common::runtime::object::{Key, Version};
 use std::time::Duration;
@@ -35,8 +36,10 @@ const RACE: Duration = Duration::from_millis(500);
 pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next {
     let memory = desk.memories.of(key);
     let mut memory = memory.lock().await;
-    if desk.memories.take_dirt(key) {
-        memory.dirty = true;
+    match desk.memories.take_dirt(key) {
+        Some(Dirt::Followed) => memory.dirty |= follows(policy),
+        Some(Dirt::Always) => memory.dirty = true,
+        None => {}
     }
     let deleting = policy.metadata.deletion_timestamp.is_some();
     let annotations = policy.metadata.annotations.as_ref();
@@ -130,20 +133,21 @@ async fn evaluate(desk: &Desk, key: &Key, policy: &ConfigurationPolicy, memory: 
             (true, false)
         }
     };
-    memory.unfinished = retry;
+    let interval = policy.spec.interval(state == COMPLIANT);
+    // What was only read must be read once more to be followed.
+    let blind = interval == Interval::Watch && !follow;
+    memory.unfinished = retry || blind;
     if retry {
         memory.streak = memory.streak.saturating_add(1);
         let wait = patience(desk.settings.backoff, memory.streak);
         return Next::Again(if kind_missing { wait.min(KIND_LOOK.max(desk.settings.backoff)) } else { wait });
     }
     memory.streak = 0;
-    match come_back(policy, &state) {
-        None => Next::Done,
-        Some(wait) => {
-            desk.unfollow(key);
-            Next::Again(wait)
-        }
+    if interval == Interval::Watch {
+        return if blind { Next::Again(desk.settings.backoff) } else { Next::Done };
     }
+    desk.unfollow(key);
+    come_back(interval).map_or(Next::Done, Next::Again)
 }
 
 fn parent(policy: &ConfigurationPolicy) -> &str {
@@ -383,6 +387,9 @@ impl Pass<'_> {
     }
 }
 
+#[cfg(test)]
+#[path = "interval_tests.rs"]
+mod interval_tests;
 #[cfg(test)]
 #[path = "reconcile_tests.rs"]
 mod tests;

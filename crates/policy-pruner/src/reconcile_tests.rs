@@ -27,13 +27,13 @@ fn invalid(message: &str) -> Trouble {
 }
 
 /// One policy with one template, and a process that serves it.
-struct Stage {
-    server: SimServer,
-    clock: Arc<SimClock>,
-    desk: Desk,
+pub(super) struct Stage {
+    pub(super) server: SimServer,
+    pub(super) clock: Arc<SimClock>,
+    pub(super) desk: Desk,
 }
 impl Stage {
-    fn set(refuse: fn(&Call) -> Option<Trouble>, spec: &Value) -> Self {
+    pub(super) fn set(refuse: fn(&Call) -> Option<Trouble>, spec: &Value) -> Self {
         let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
         {
             let mut shared = server.lock();
@@ -61,10 +61,10 @@ impl Stage {
     fn touch(&self, change: impl FnOnce(&mut Value)) {
         self.server.lock().world.touch(&policy_path(POLICIES[0]), change);
     }
-    fn policy(&self) -> Value {
+    pub(super) fn policy(&self) -> Value {
         self.server.lock().world.objects[&policy_path(POLICIES[0])].clone()
     }
-    async fn pass(&self) -> Next {
+    pub(super) async fn pass(&self) -> Next {
         self.server.lock().remember();
         let policy = serde_json::from_value(self.policy()).unwrap();
         pass(&self.desk, &key(POLICIES[0]), &policy).await

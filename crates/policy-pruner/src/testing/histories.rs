@@ -8,7 +8,7 @@ use crate::api::{ConfigurationPolicy, ObjectRef};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::objects::Objects;
 use crate::cluster::spaces::Asked;
-use crate::desk::{Desk, Memories, Settings};
+use crate::desk::{Desk, Dirt, Memories, Settings};
 use crate::prune::container::Container;
 use crate::prune::ledgers::Ledgers;
 use crate::prune::others::{Lodger, Neighbours, Others, Requirer};
@@ -166,7 +166,7 @@ async fn rest(history: History, server: &SimServer, clock: &Arc<SimClock>, life:
                     let version = Version::parse(policy.metadata.resource_version.as_deref().unwrap_or_default());
                     // As the runner does: nothing is done about a policy that is older than our own write.
                     if !desk.gate.is_stale(policy.metadata.uid.as_deref().unwrap_or_default(), version) {
-                        desk.memories.soil(&key(name));
+                        desk.memories.soil(&key(name), Dirt::Always);
                         reconcile::pass(desk, &key(name), &policy).await;
                     }
                 }
