@@ -2,6 +2,7 @@
 //! does not know.
 use crate::api::{ObjectRef, Prune};
 use crate::cluster::wire::Trouble;
+use crate::desk::Desk;
 use crate::evaluate::Evaluated;
 use crate::evaluate::act::Read;
 use crate::prune::decide;
@@ -41,7 +42,7 @@ impl Pass<'_> {
             Some(ledger) if ledger.uid != uid => {
                 let text = "the ledger belongs to a former policy of this name: it is rebuilt first".to_owned();
                 books.doubt = Some(text.clone());
-                match self.rebuild(ledger, uid).await {
+                match rebuild(self.desk, ledger, uid).await {
                     Ok(ledger) => ledger,
                     Err(trouble) => {
                         let refusal = Some(format!("{text}: {trouble}"));
@@ -52,7 +53,8 @@ impl Pass<'_> {
             Some(ledger) => ledger,
             None => self.desk.ledgers.begin(self.key, uid),
         };
-        let mut needed = books.doubt.is_some();
+        // One that somebody wants gone is written anew while that can be done.
+        let mut needed = books.doubt.is_some() || self.desk.ledgers.is_ending(self.key);
         if spec.enforces() {
             for object in reads.iter().flat_map(Read::creations) {
                 needed |= !ledger.find(&object).is_some_and(|entry| entry.created);
@@ -73,23 +75,6 @@ impl Pass<'_> {
         books.ledger = Some(ledger);
         books
     }
-    /// The policy came back under another uid: only what ledger and mark agree on stays on the books.
-    async fn rebuild(&self, mut ledger: Ledger, uid: &str) -> Result<Ledger, Trouble> {
-        info!("the ledger is rebuilt for a policy with another uid");
-        let mut kept = Vec::new();
-        for entry in std::mem::take(&mut ledger.entries) {
-            let Some((_, live)) = look(&self.desk.kinds, &self.desk.objects, &entry.object).await? else { continue };
-            let now = live["metadata"]["uid"].as_str().unwrap_or_default();
-            let ours = (!entry.uid.is_empty() && entry.uid == now) || ledger.marks(&entry, &live);
-            if entry.created && ours {
-                kept.push(crate::prune::ledger::Entry { uid: now.to_owned(), ..entry });
-            }
-        }
-        ledger.entries = kept;
-        uid.clone_into(&mut ledger.uid);
-        Ok(ledger)
-    }
-
     /// What the status does not know of who created an object, the ledger may.
     pub(crate) async fn recover(&self, evaluated: &mut Evaluated, books: &mut Books) {
         let Some(ledger) = books.ledger.as_mut() else { return };
@@ -120,6 +105,11 @@ impl Pass<'_> {
                 continue;
             }
             if known.is_some_and(|p| p.created_by_policy == Some(true) && p.uid == properties.uid) {
+                // Who prunes only since an edit, or took over from the peer, has it in the status alone, and that can be lost.
+                if !ledger.find(&entry.object).is_some_and(|known| known.created) {
+                    ledger.put(&entry.object, true, &properties.uid);
+                    books.changed = true;
+                }
                 continue;
             }
             let told = match decide::created(ledger, &entry.object, &properties.uid, None) {
@@ -153,6 +143,23 @@ impl Pass<'_> {
         let found = look(&self.desk.kinds, &self.desk.objects, object).await?;
         Ok(found.map(|(_, live)| live).unwrap_or_default())
     }
+}
+
+/// The policy came back under another uid: only what ledger and mark agree on stays on the books.
+pub(crate) async fn rebuild(desk: &Desk, mut ledger: Ledger, uid: &str) -> Result<Ledger, Trouble> {
+    info!("the ledger is rebuilt for a policy with another uid");
+    let mut kept = Vec::new();
+    for entry in std::mem::take(&mut ledger.entries) {
+        let Some((_, live)) = look(&desk.kinds, &desk.objects, &entry.object).await? else { continue };
+        let now = live["metadata"]["uid"].as_str().unwrap_or_default();
+        let ours = (!entry.uid.is_empty() && entry.uid == now) || ledger.marks(&entry, &live);
+        if entry.created && ours {
+            kept.push(crate::prune::ledger::Entry { uid: now.to_owned(), ..entry });
+        }
+    }
+    ledger.entries = kept;
+    uid.clone_into(&mut ledger.uid);
+    Ok(ledger)
 }
 
 /// What was recreated stays whose it was, and carries our mark now: the ledger may call it created only if what was there before

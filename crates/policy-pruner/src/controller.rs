@@ -1,13 +1,15 @@
 //! The controller in its process: what the runtime calls, and who is woken by what.
-use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus};
+use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus, Prune};
 use crate::args::ControllerArgs;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::kube_wire::KubeWire;
 use crate::cluster::objects::Objects;
 use crate::cluster::spaces::Book;
 use crate::cluster::watches::{Shared, Watches};
-use crate::desk::{Desk, Dirt, Memories};
+use crate::cluster::wire::Trouble;
+use crate::desk::{Desk, Dirt, Memories, has_finalizer};
 use crate::evaluate::templates::refused;
+use crate::memory::patience;
 use crate::metrics::PolicyMetrics;
 use crate::names::{self, FINALIZER, LEDGER_LABEL};
 use crate::prune::container::Container;
@@ -28,7 +30,7 @@ use common::runtime::object::{Arrived, Kept, Key};
 use common::runtime::runner::{self, Ground, Handle, Runner};
 use common::runtime::watch::{self, News, Source};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -138,8 +140,13 @@ fn deployment(args: &ControllerArgs, context: &Context) -> Option<(String, Strin
 struct Post {
     handles: Mutex<Vec<Handle>>,
     desk: OnceLock<Arc<Desk>>,
+    /// Policies whose ledgers are being let go of.
+    parting: Mutex<HashSet<Key>>,
 }
 impl Post {
+    fn parting(&self) -> MutexGuard<'_, HashSet<Key>> {
+        self.parting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
     fn handles(&self) -> Vec<Handle> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -210,7 +217,7 @@ async fn follow_ledgers(context: Context, namespaces: Vec<Option<String>>, ledge
         match one {
             News::Listed(object) | News::Changed(object) => {
                 if let Some((policy, true)) = ledgers.saw(&object.value) {
-                    tokio::spawn(let_go_of(policy, ledgers.clone(), post.clone()));
+                    tokio::spawn(let_go_of(policy, post.clone()));
                 }
             }
             News::Gone(object) => ledgers.lost(&object.value),
@@ -224,18 +231,32 @@ async fn follow_ledgers(context: Context, namespaces: Vec<Option<String>>, ledge
         }
     }
 }
-/// A ledger that somebody deletes is written anew by its policy; without a policy it goes.
-async fn let_go_of(policy: Key, ledgers: Arc<Ledgers>, post: Arc<Post>) {
+/// A ledger that somebody deletes is written anew by its policy; without one that needs it, it goes. Tried until it is done: nothing
+/// else would tell, and a namespace may wait for it.
+async fn let_go_of(policy: Key, post: Arc<Post>) {
     let Some(desk) = post.desk.get() else { return };
-    match desk.objects.get(&report::mapping(), &policy.namespace, &policy.name).await {
-        Ok(Some(_)) => post.wake(&policy, Dirt::Always),
-        Ok(None) => {
-            if let Err(why) = ledgers.release(&policy).await {
-                warn!(%policy, %why, "ledger not let go");
-            }
-        }
-        Err(why) => warn!(%policy, %why, "policy of a ledger that is being deleted"),
+    if !post.parting().insert(policy.clone()) {
+        return;
     }
+    let mut tries = 0;
+    while let Err(why) = part(desk, &post, &policy).await {
+        warn!(%policy, %why, "ledger not let go yet");
+        tries += 1;
+        desk.clock.sleep_until(desk.clock.boot() + patience(desk.settings.backoff, tries)).await;
+    }
+    post.parting().remove(&policy);
+}
+async fn part(desk: &Desk, post: &Post, policy: &Key) -> Result<(), Trouble> {
+    let found = desk.objects.get(&report::mapping(), &policy.namespace, &policy.name).await?;
+    let needs = |found: Value| {
+        let read = serde_json::from_value::<ConfigurationPolicy>(found);
+        read.map_or(true, |policy| has_finalizer(&policy) || policy.spec.prune() != Prune::None)
+    };
+    if found.is_some_and(needs) {
+        post.wake(policy, Dirt::Always);
+        return Ok(());
+    }
+    desk.ledgers.release_ending(policy).await
 }
 
 struct Controller {
@@ -325,6 +346,10 @@ impl runner::Reconciler for Controller {
         let gone = self.known().lose(uid);
         if let Some(key) = gone {
             self.desk.forget(&key);
+            // Somebody wanted its ledger gone while the policy was still there.
+            if self.desk.ledgers.is_ending(&key) {
+                tokio::spawn(let_go_of(key, self.post.clone()));
+            }
         }
     }
 

@@ -1,4 +1,8 @@
 use super::*;
+use crate::cluster::wire::{Call, Wire};
+use crate::testing::clock::SimClock;
+use crate::testing::server::SimServer;
+use crate::testing::{histories, scene};
 use common::clock::SystemClock;
 use common::process::health::Readiness;
 use common::process::metrics::Metrics;
@@ -6,6 +10,7 @@ use common::random::Random;
 use common::runtime::runner::Bounds;
 use kube::client::Body;
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// Does nothing.
@@ -79,4 +84,42 @@ fn a_policy_that_came_again_under_its_name_is_not_forgotten_with_the_former_one(
     assert_eq!(known.lose("3"), Some(a));
     assert_eq!((known.lose("2"), known.lose("2")), (Some(b), None));
     assert!(known.keys.is_empty() && known.uids.is_empty());
+}
+
+/// An API server that does not answer at first.
+struct Away(SimServer, AtomicUsize);
+#[async_trait]
+impl Wire for Away {
+    async fn call(&self, call: Call) -> Result<Value, Trouble> {
+        if self.1.fetch_add(1, Ordering::SeqCst) < 3 {
+            return Err(Trouble::silent("no reply"));
+        }
+        self.0.call(call).await
+    }
+}
+#[tokio::test]
+async fn a_ledger_is_let_go_of_however_often_that_fails_unless_a_policy_needs_it() {
+    for (spec, held) in [(None, false), (Some("None"), false), (Some("DeleteIfCreated"), true)] {
+        // given a ledger that somebody deletes, and a policy of its name or none
+        let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
+        let (mut desk, policy) = (histories::desk(&server, &clock, 1, 0), scene::key("policy"));
+        let mut ledger = desk.ledgers.begin(&policy, "uid");
+        desk.ledgers.save(&policy, &mut ledger).await.unwrap();
+        let path = ledgers::mapping().path_of("n", &names::ledger_name("policy"));
+        server.lock().world.delete(&path, None).unwrap();
+        if let Some(prune) = spec {
+            let object =
+                json!({"metadata": {"name": "policy", "namespace": "n"}, "spec": {"pruneObjectBehavior": prune}});
+            server.lock().world.create(&scene::policy_path("policy"), object, "user").unwrap();
+        }
+        // when the API server is away for a while
+        desk.objects = Objects(Arc::new(Away(server.clone(), AtomicUsize::new(0))));
+        desk.ledgers = Arc::new(Ledgers::new(desk.objects.clone(), Arc::new(Random::seeded(1))));
+        let post = Arc::new(Post::default());
+        assert!(post.desk.set(Arc::new(desk)).is_ok());
+        let_go_of(policy, post.clone()).await;
+        // then it goes all the same, or is written anew by who needs it
+        assert_eq!(server.lock().world.objects.contains_key(&path), held, "{spec:?}");
+        assert!(post.parting().is_empty());
+    }
 }

@@ -1,5 +1,6 @@
 //! The end of a policy: its children first, then its ledger, then our finalizer.
 use crate::api::{ConfigurationPolicy, ObjectRef, PolicyStatus, Prune};
+use crate::books::rebuild;
 use crate::cluster::wire::Trouble;
 use crate::desk::{Desk, Dirt, has_finalizer};
 use crate::dialect::Dialect;
@@ -62,12 +63,24 @@ pub async fn delete(
         Ok(Some(left)) => left,
         Err(trouble) => format!("Failed to delete objects: {trouble}"),
     };
+    not_gone(desk, key, policy, memory, dialect, &left).await
+}
+
+/// Says what a deletion waits for, and comes back.
+pub async fn not_gone(
+    desk: &Desk,
+    key: &Key,
+    policy: &ConfigurationPolicy,
+    memory: &mut Memory,
+    dialect: Dialect,
+    left: &str,
+) -> Next {
     memory.streak = memory.streak.saturating_add(1);
     info!(left, "not gone yet");
     if let (Some(metrics), Some(since)) = (&desk.metrics, &policy.metadata.deletion_timestamp) {
         metrics.deletion_pending(key, since.0);
     }
-    if let Err(trouble) = terminating(desk, policy, &left, dialect).await {
+    if let Err(trouble) = terminating(desk, policy, left, dialect).await {
         warn!(%trouble, "status of a deletion");
     }
     // Children are still followed: the last one to go brings the policy back before this.
@@ -83,7 +96,12 @@ async fn attempt(
 ) -> Result<Option<String>, Trouble> {
     let prune = policy.spec.prune();
     if prune != Prune::None && policy.spec.enforces() {
-        let mut ledger = desk.ledgers.get(key).await?;
+        let uid = policy.metadata.uid.as_deref().unwrap_or_default();
+        let mut ledger = match desk.ledgers.get(key).await? {
+            // What a former policy of this name wrote down is ours only as far as objects agree, also at the end.
+            Some(former) if former.uid != uid => Some(rebuild(desk, former, uid).await?),
+            known => known,
+        };
         let related = policy.status.as_ref().map(|s| s.related_objects.as_slice()).unwrap_or_default();
         let victims = candidates(&listed(policy), related, ledger.as_ref(), &[]);
         let fates = clean(desk, key, policy, ledger.as_ref(), &victims).await;

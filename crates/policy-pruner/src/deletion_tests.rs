@@ -90,6 +90,27 @@ async fn a_deletion_that_fails_says_why() {
     assert!(status["compliant"] == "Terminating" && message.contains(&name), "{status}");
 }
 
+#[tokio::test]
+async fn what_a_former_policy_wrote_down_goes_only_where_the_object_agrees() {
+    // given a policy that deletes all, and the ledger of a former one of its name: one object bears that one's mark, the other does not
+    let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
+    let (desk, mut policy, key) = (desk(&server, &clock, 1, 0), going(&server), scene::key("policy"));
+    policy.spec.prune_object_behavior = "DeleteAll".into();
+    let mut ledger = desk.ledgers.begin(&key, "a former uid");
+    let path = |name: &str| format!("/apis/test/v1/namespaces/n/things/{name}");
+    for (name, manager) in [("own", ledger.manager()), ("elder", "somebody".to_owned())] {
+        let thing = json!({"metadata": {"name": name, "namespace": "n"}, "spec": {"a": 1}});
+        server.lock().world.create(&path(name), thing, &manager).unwrap();
+        ledger.put(&ObjectRef::new("test/v1", "Thing", "n", name), name == "own", "");
+    }
+    desk.ledgers.save(&key, &mut ledger).await.unwrap();
+    // when it is deleted before it was ever evaluated
+    assert_eq!(delete(&desk, &key, &policy, &mut Memory::default(), Dialect::Current).await, Next::Done);
+    // then only what ledger and object agree on goes
+    let objects = server.lock().world.objects.clone();
+    assert!(!objects.contains_key(&path("own")) && objects.contains_key(&path("elder")));
+}
+
 /// Counts whether a policy is still followed.
 struct Following(Arc<AtomicUsize>);
 impl Eyes for Following {

@@ -83,8 +83,15 @@ async fn manage_finalizer(
             desk.remove_finalizer(policy).await?;
             Ok(None)
         }
+        (Prune::None, false) => {
+            // Left behind if the finalizer was taken off by hand; one of a former policy stays for `audit`.
+            if desk.ledgers.is_of(key, policy.metadata.uid.as_deref().unwrap_or_default()) {
+                desk.ledgers.close(key).await?;
+            }
+            Ok(None)
+        }
         (Prune::IfCreated | Prune::All, false) => desk.add_finalizer(policy).await.map(Some),
-        _ => Ok(None),
+        (Prune::IfCreated | Prune::All, true) => Ok(None),
     }
 }
 

@@ -146,6 +146,90 @@ async fn a_definition_that_goes_lets_go_of_a_policy_that_waits_for_its_child() {
 }
 
 #[tokio::test]
+async fn what_only_the_status_knew_is_known_to_the_ledger_once_the_policy_prunes() {
+    for replaced in [false, true] {
+        // given a policy that created an object and pruned nothing, and then prunes
+        let stage = Stage::set(|_| None, &json!({"a": 1}));
+        stage.pass().await;
+        let child = "/apis/test/v1/namespaces/n/things/x";
+        if replaced {
+            stage.server.lock().world.delete(child, None).unwrap();
+            stage.server.lock().world.create(child, thing("x"), "a-stranger").unwrap();
+        }
+        stage.ask_for(&[thing("x")]);
+        stage.clock.pass(Duration::from_secs(1));
+        stage.pass().await;
+        // when its status is lost and it is deleted
+        stage.touch(|policy| policy["status"] = json!({}));
+        stage.server.lock().world.delete(&policy_path(POLICIES[0]), None).unwrap();
+        stage.pass().await;
+        // then its own object goes, and nothing that somebody else put there
+        let objects = stage.server.lock().world.objects.clone();
+        assert!(!objects.contains_key(&policy_path(POLICIES[0])));
+        assert_eq!(objects.contains_key(child), replaced);
+    }
+}
+#[tokio::test]
+async fn a_ledger_without_use_is_closed_and_one_that_somebody_deletes_is_written_anew() {
+    let stage = Stage::set(|_| None, &json!({"a": 1}));
+    stage.ask_for(&[thing("x")]);
+    stage.pass().await;
+    let space = json!({"metadata": {"name": "n"}});
+    stage.server.lock().world.create("/api/v1/namespaces/n", space, "somebody").unwrap();
+    let path = crate::prune::ledgers::mapping().path_of("n", &names::ledger_name(POLICIES[0]));
+    // given a ledger that somebody deletes, when the policy hears of it, then there is a new one that says the same
+    stage.server.lock().world.delete(&path, None).unwrap();
+    let doomed = stage.server.lock().world.objects[&path].clone();
+    stage.desk.ledgers.saw(&doomed);
+    stage.desk.memories.soil(&key(POLICIES[0]), Dirt::Always);
+    stage.clock.pass(Duration::from_secs(1));
+    stage.pass().await;
+    let anew = stage.server.lock().world.objects[&path].clone();
+    assert!(anew["metadata"]["deletionTimestamp"].is_null() && anew["data"] == doomed["data"], "{anew}");
+    // given a policy that no longer prunes and has lost its finalizer by hand, then it has no ledger either
+    for uid in ["another", "its own"] {
+        stage.server.lock().world.edit(&policy_path(POLICIES[0]), |policy| {
+            policy["spec"]["pruneObjectBehavior"] = "None".into();
+            policy["metadata"]["finalizers"] = json!([]);
+            if uid == "another" {
+                let own = policy["metadata"]["uid"].take();
+                policy["metadata"]["own"] = own;
+            } else {
+                policy["metadata"]["uid"] = policy["metadata"]["own"].take();
+            }
+        });
+        stage.clock.pass(Duration::from_secs(1));
+        stage.pass().await;
+        assert_eq!(stage.server.lock().world.objects.contains_key(&path), uid == "another", "{uid}");
+    }
+}
+#[tokio::test]
+async fn an_edit_to_a_template_prunes_nothing() {
+    for raw in [false, true] {
+        // given a policy that created an object
+        let stage = Stage::set(|_| None, &json!({"a": 1}));
+        stage.ask_for(&[thing("a")]);
+        stage.pass().await;
+        // when it is edited to something that only a template names
+        stage.server.lock().world.edit(&policy_path(POLICIES[0]), |policy| {
+            policy["spec"]["object-templates"][0]["objectDefinition"]["metadata"]["name"] = "{{ x }}".into();
+            if raw {
+                policy["spec"]["object-templates-raw"] = policy["spec"]["object-templates"].to_string().into();
+                policy["spec"]["object-templates"] = Value::Null;
+            }
+        });
+        stage.clock.pass(Duration::from_secs(1));
+        stage.pass().await;
+        // then it says so, and the object stays; it goes with the policy, which created it
+        assert_eq!(stage.policy()["status"]["compliant"], "NonCompliant");
+        assert!(stage.server.lock().world.objects.contains_key(A), "{raw}");
+        stage.server.lock().world.delete(&policy_path(POLICIES[0]), None).unwrap();
+        stage.pass().await;
+        assert!(!stage.server.lock().world.objects.contains_key(A), "{raw}");
+    }
+}
+
+#[tokio::test]
 async fn an_event_that_cannot_be_does_not_take_the_status_along() {
     let refuse = |call: &Call| call.path.ends_with("/events").then(|| invalid("metadata.name: Invalid value"));
     let stage = Stage::set(refuse, &json!({"a": 1}));

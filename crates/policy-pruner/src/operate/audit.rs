@@ -3,20 +3,17 @@
 //! What has no ledger is not found: policies with `pruneObjectBehavior: None` keep none, and one that was forced away takes its
 //! knowledge along.
 use super::{Tools, show};
-use crate::api::ObjectRef;
+use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
 use crate::args::InspectArgs;
-use crate::dialect::Dialect;
-use crate::names::LEDGER_LABEL;
 use crate::prune::ledger::{Entry, Ledger};
 use crate::prune::ledgers;
 use crate::prune::look::look;
 use crate::report;
-use crate::text::selector::{Expression, Selector};
 use common::process::cli::ORPHANS_FOUND;
 use common::process::run::Failure;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 /// One object.
@@ -47,15 +44,23 @@ pub fn judge(ledger: &Ledger, entry: &Entry, live: Option<&Value>) -> Option<(&'
     }
 }
 
+/// Is this the policy's own ledger, or will it be? One that prunes takes over what a former policy of its name left; another one never
+/// looks at it.
+fn keeps(policy: &ConfigurationPolicy, ledger: &Ledger) -> bool {
+    policy.metadata.uid.as_ref() == Some(&ledger.uid) || policy.spec.prune() != Prune::None
+}
+
 /// Lists them.
 pub async fn audit(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let tools = Tools::connect(&args.kube).await?;
     let namespace = args.kube.namespace.as_deref();
-    let policies: HashSet<(String, String)> =
-        tools.list(&report::mapping(), namespace).await?.iter().map(place).collect();
-    let ledger = Expression { key: LEDGER_LABEL.into(), operator: "Exists".into(), values: vec![] };
-    let labelled = Selector::parse(&BTreeMap::new(), &[ledger], Dialect::Current)?;
-    let maps = tools.objects.list(&ledgers::mapping(), namespace.unwrap_or_default(), &labelled).await?;
+    let policies: HashMap<(String, String), Option<ConfigurationPolicy>> = tools
+        .list(&report::mapping(), namespace)
+        .await?
+        .into_iter()
+        .map(|policy| (place(&policy), serde_json::from_value(policy).ok()))
+        .collect();
+    let maps = ledgers::labelled(&tools.objects, namespace.unwrap_or_default()).await?;
     let mut findings = Vec::new();
     for map in &maps {
         let (namespace, name) = place(map);
@@ -63,7 +68,9 @@ pub async fn audit(args: &InspectArgs) -> Result<ExitCode, Failure> {
             findings.push(unreadable(&namespace, &name));
             continue;
         };
-        if policies.contains(&(namespace.clone(), ledger.policy.clone())) {
+        let policy = policies.get(&(namespace.clone(), ledger.policy.clone()));
+        // What does not fit its type may well be the policy.
+        if policy.is_some_and(|policy| policy.as_ref().is_none_or(|policy| keeps(policy, &ledger))) {
             continue;
         }
         for entry in ledger.entries.iter().filter(|entry| entry.created) {
@@ -119,6 +126,16 @@ mod tests {
         assert_eq!(judge(&ledger, &entry, None), None);
         let only = Entry { created: false, ..entry };
         assert_eq!(judge(&ledger, &only, Some(&live("1"))), None);
+    }
+    #[test]
+    fn a_policy_keeps_what_is_its_own_and_what_it_will_take_over() {
+        let ledger = Ledger::new("p", "u", [1; 16]);
+        for (uid, prune, kept) in [("u", "None", true), ("other", "None", false), ("other", "DeleteIfCreated", true)] {
+            let mut policy = ConfigurationPolicy::default();
+            policy.metadata.uid = Some(uid.into());
+            policy.spec.prune_object_behavior = prune.into();
+            assert_eq!(keeps(&policy, &ledger), kept, "{uid} {prune}");
+        }
     }
     #[test]
     fn a_ledger_that_does_not_tell_is_told_of() {

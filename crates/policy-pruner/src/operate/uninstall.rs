@@ -1,9 +1,10 @@
 //! Lets go of every policy before the controller is removed: the Deployment says so, and each policy that still has a
-//! finalizer is touched until it has none.
+//! finalizer is touched until it has none; then ledgers without a policy are let go of.
 use super::Tools;
 use crate::args::UninstallArgs;
 use crate::cluster::kinds::Mapping;
 use crate::names::UNINSTALLING;
+use crate::prune::ledgers;
 use crate::report;
 use crate::text::duration::seconds;
 use common::process::run::Failure;
@@ -30,7 +31,8 @@ pub async fn uninstall(args: &UninstallArgs) -> Result<ExitCode, Failure> {
             }
         }
         let mut held = 0;
-        for namespace in std::iter::once(&args.policy_namespace).chain(&args.additional_namespaces) {
+        let namespaces = || std::iter::once(&args.policy_namespace).chain(&args.additional_namespaces);
+        for namespace in namespaces() {
             for policy in tools.list(&report::mapping(), Some(namespace)).await? {
                 if policy["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) {
                     continue;
@@ -43,12 +45,21 @@ pub async fn uninstall(args: &UninstallArgs) -> Result<ExitCode, Failure> {
                 }
             }
         }
+        let mut trouble = None;
         if asked && held == 0 {
-            info!("no policy has a finalizer any more");
-            return Ok(ExitCode::SUCCESS);
+            // Ledgers of policies that are gone already: no policy is left to let go of them.
+            for namespace in namespaces() {
+                trouble = trouble.or(ledgers::let_go_of_all(&tools.objects, namespace).await.err());
+            }
+            let Some(why) = &trouble else {
+                info!("no policy and no ledger has a finalizer of ours any more");
+                return Ok(ExitCode::SUCCESS);
+            };
+            warn!(%why, "a ledger cannot be let go of yet");
         }
         if tools.clock.boot() >= ends {
-            return Err(format!("{held} policies still have finalizers").into());
+            let why = trouble.map(|why| format!(", ledgers: {why}")).unwrap_or_default();
+            return Err(format!("{held} policies still have finalizers{why}").into());
         }
         tools.clock.sleep_until(tools.clock.boot() + LOOK).await;
     }

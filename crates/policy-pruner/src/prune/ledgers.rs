@@ -4,16 +4,43 @@ use crate::cluster::kinds::Mapping;
 use crate::cluster::objects::{Deleted, Objects};
 use crate::cluster::spaces;
 use crate::cluster::wire::Trouble;
-use crate::names::{LEDGER_FINALIZER, MANAGER, ledger_name};
+use crate::dialect::Dialect;
+use crate::names::{LEDGER_FINALIZER, LEDGER_LABEL, MANAGER, ledger_name};
+use crate::text::selector::Selector;
 use common::random::Random;
 use common::runtime::object::Key;
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// ConfigMaps.
 pub fn mapping() -> Mapping {
     Mapping::known("", "v1", "ConfigMap", "configmaps", true)
+}
+
+/// Every ConfigMap that is labelled as a ledger, in one namespace or all.
+pub async fn labelled(objects: &Objects, namespace: &str) -> Result<Vec<Value>, Trouble> {
+    let label = BTreeMap::from([(LEDGER_LABEL.to_owned(), "true".to_owned())]);
+    let selector = Selector::parse(&label, &[], Dialect::Current).map_err(Trouble::silent)?;
+    objects.list(&mapping(), namespace, &selector).await
+}
+/// Lets go of every ledger of a namespace: the controller goes, and nobody else would. They stay, and tell what they know.
+pub async fn let_go_of_all(objects: &Objects, namespace: &str) -> Result<(), Trouble> {
+    for map in labelled(objects, namespace).await? {
+        let mut finalizers = map["metadata"]["finalizers"].as_array().into_iter().flatten();
+        let Some(at) = finalizers.position(|finalizer| finalizer == LEDGER_FINALIZER) else { continue };
+        let name = map["metadata"]["name"].as_str().unwrap_or_default();
+        match objects.patch(mapping().path_of(namespace, name), without_finalizer(at)).await {
+            Err(trouble) if !trouble.is_missing() => return Err(trouble),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+/// A patch that takes our finalizer from its place in the list.
+fn without_finalizer(at: usize) -> Value {
+    let pointer = format!("/metadata/finalizers/{at}");
+    json!([{"op": "test", "path": pointer, "value": LEDGER_FINALIZER}, {"op": "remove", "path": pointer}])
 }
 
 /// Reason of the trouble with a ledger that is there and cannot be read.
@@ -104,6 +131,14 @@ impl Ledgers {
         if state.held.get(&key).is_some_and(|known| known.number() <= held.number()) {
             state.held.remove(&key);
         }
+    }
+    /// Does somebody want the ledger of this policy gone, as far as this process knows?
+    pub fn is_ending(&self, policy: &Key) -> bool {
+        self.state().held.get(policy).is_some_and(|held| held.deleting)
+    }
+    /// Is there a ledger of the policy with this very uid, as far as this process knows?
+    pub fn is_of(&self, policy: &Key, uid: &str) -> bool {
+        self.state().held.get(policy).is_some_and(|held| held.ledger.uid == uid)
     }
     /// The ledger of a policy, from memory if that can tell.
     pub async fn get(&self, policy: &Key) -> Result<Option<Ledger>, Trouble> {
@@ -213,15 +248,21 @@ impl Ledgers {
             Err(trouble) => Err(trouble),
         }
     }
+    /// Takes our finalizer off a ledger that somebody wants gone; what is in mind may be older than a write that failed.
+    pub async fn release_ending(&self, policy: &Key) -> Result<(), Trouble> {
+        match self.fetch(policy).await {
+            Ok(Some(_)) if self.is_ending(policy) => self.release(policy).await,
+            Ok(_) => Ok(()),
+            Err(trouble) if trouble.reason == UNREADABLE => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
+    }
     /// Takes our finalizer off; the ledger stays, unless somebody wanted it gone.
     pub async fn release(&self, policy: &Key) -> Result<(), Trouble> {
         let Some(held) = self.state().held.get(policy).cloned() else { return Ok(()) };
         let path = mapping().path_of(&policy.namespace, &ledger_name(&policy.name));
         if let Some(at) = held.finalizers.iter().position(|f| f == LEDGER_FINALIZER) {
-            let pointer = format!("/metadata/finalizers/{at}");
-            let operations =
-                json!([{"op": "test", "path": pointer, "value": LEDGER_FINALIZER}, {"op": "remove", "path": pointer}]);
-            match self.objects.patch(path, operations).await {
+            match self.objects.patch(path, without_finalizer(at)).await {
                 Ok(object) => {
                     if let Some(held) = Held::read(&object) {
                         self.state().held.insert(policy.clone(), held);

@@ -88,3 +88,25 @@ async fn what_somebody_wrote_in_meanwhile_is_not_written_over() {
     }
     assert_eq!(ledgers.fetch(&key).await.unwrap().unwrap().find(&own).unwrap().uid, "9");
 }
+#[tokio::test]
+async fn a_doomed_ledger_is_let_go_of_also_after_a_write_that_failed() {
+    let (server, ledgers, key, _) = doomed(true).await;
+    let path = mapping().path_of("n", &ledger_name("p"));
+    ledgers.complete();
+    // given a finalizer that was put before ours, so that ours is not where it was
+    server.lock().world.touch(&path, |map| map["metadata"]["finalizers"] = json!(["x/y", LEDGER_FINALIZER]));
+    assert!(ledgers.release(&key).await.is_err());
+    // when it is tried again, then it is looked at first, and only ours goes
+    ledgers.release_ending(&key).await.unwrap();
+    assert_eq!(server.lock().world.objects[&path]["metadata"]["finalizers"], json!(["x/y"]));
+    // one that nobody wants gone is left alone
+    let mut other = ledgers.begin(&Key::new("n", "q"), "uid-2");
+    ledgers.save(&Key::new("n", "q"), &mut other).await.unwrap();
+    ledgers.release_ending(&Key::new("n", "q")).await.unwrap();
+    let path = mapping().path_of("n", &ledger_name("q"));
+    assert_eq!(server.lock().world.objects[&path]["metadata"]["finalizers"], json!([LEDGER_FINALIZER]));
+    // when the controller itself goes, then it holds nothing any more, and everything is still written there
+    let_go_of_all(&Objects(Arc::new(server.clone())), "n").await.unwrap();
+    let left = server.lock().world.objects[&path].clone();
+    assert!(left["metadata"]["finalizers"] == json!([]) && Ledger::read(&left).is_some(), "{left}");
+}
