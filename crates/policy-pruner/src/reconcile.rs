@@ -29,6 +29,8 @@ const KIND_LOOK: Duration = Duration::from_secs(10);
 const COALESCED: Duration = Duration::from_secs(30);
 /// While an uninstall goes on, whether it still does is looked at this often.
 const LEAVING_LOOK: Duration = Duration::from_secs(30);
+/// What is said while that cannot be looked at.
+const UNTOLD: &str = "whether this installation is on its way out cannot be told";
 /// After a lost race for the policy itself.
 const RACE: Duration = Duration::from_millis(500);
 
@@ -43,20 +45,22 @@ pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next 
     }
     let deleting = policy.metadata.deletion_timestamp.is_some();
     let annotations = policy.metadata.annotations.as_ref();
-    if deleting || annotations.is_some_and(|a| a.contains_key(names::UNINSTALLING)) {
-        let since = Version::parse(policy.metadata.resource_version.as_deref().unwrap_or("0"));
-        let fresh = Fresh { since, now: desk.clock.boot(), age: patience(desk.settings.backoff, 1) };
-        match desk.surroundings.leaving(fresh).await {
-            Ok(true) => {
-                // Nothing is followed from here on: if the uninstall is called off, everything is looked at again.
-                memory.evaluated = None;
-                let next = deletion::let_go(desk, key, policy).await;
-                // The uninstall may be called off, and nothing would tell.
-                return if next == Next::Done && !deleting { Next::Again(LEAVING_LOOK) } else { next };
-            }
-            Ok(false) => {}
-            Err(trouble) => return Next::Retry(trouble.to_string()),
+    let told = deleting || annotations.is_some_and(|a| a.contains_key(names::UNINSTALLING));
+    match is_leaving(desk, policy, told).await {
+        Ok(true) => {
+            // Nothing is followed from here on: if the uninstall is called off, everything is looked at again.
+            memory.evaluated = None;
+            let next = deletion::let_go(desk, key, policy).await;
+            // The uninstall may be called off, and nothing would tell.
+            return if next == Next::Done && !deleting { Next::Again(LEAVING_LOOK) } else { next };
         }
+        Ok(false) => {}
+        Err(trouble) if deleting && has_finalizer(policy) => {
+            let left = format!("Failed to delete objects: {UNTOLD}: {trouble}");
+            let dialect = desk.surroundings.dialect().await;
+            return deletion::not_gone(desk, key, policy, &mut memory, dialect, &left).await;
+        }
+        Err(trouble) => return Next::Retry(trouble.to_string()),
     }
     let dialect = desk.surroundings.dialect().await;
     if deleting {
@@ -69,6 +73,18 @@ pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next 
         Err(trouble) if matches!(trouble.code, 404 | 409 | 422) => Next::Again(RACE),
         Err(trouble) => Next::Retry(trouble.to_string()),
     }
+}
+
+/// Is the installation on its way out? Asked anew for a policy that is going, that was told so, or that is about to prune. For others
+/// an answer serves for a while, unless it says yes; and whatever cannot be asked does not keep them from being evaluated.
+async fn is_leaving(desk: &Desk, policy: &ConfigurationPolicy, anew: bool) -> Result<bool, Trouble> {
+    let now = desk.clock.boot();
+    let lately = Fresh { since: Version::parse("0"), now, age: LEAVING_LOOK };
+    if !anew && !matches!(desk.surroundings.leaving(lately).await, Ok(true)) {
+        return Ok(false);
+    }
+    let since = Version::parse(policy.metadata.resource_version.as_deref().unwrap_or("0"));
+    desk.surroundings.leaving(Fresh { since, now, age: patience(desk.settings.backoff, 1) }).await
 }
 
 /// Our finalizer is on exactly the policies that prune.
@@ -347,7 +363,10 @@ impl Pass<'_> {
         let victims = candidates(&listed(self.policy), old, books.ledger.as_ref(), &still);
         let mut left = false;
         if spec.enforces() && !victims.is_empty() {
-            if evaluated.doubts.is_empty() {
+            let parting = if evaluated.doubts.is_empty() { self.parting().await } else { None };
+            left = parting.is_some();
+            let doubt = evaluated.doubts.first().cloned().or(parting);
+            if doubt.is_none() {
                 let fates = deletion::clean(self.desk, self.key, self.policy, books.ledger.as_ref(), &victims).await;
                 deletion::hand_over(self.desk, &fates).await?;
                 deletion::tell_kept(self.desk, self.policy, memory, &fates);
@@ -360,7 +379,7 @@ impl Pass<'_> {
                 debug!(doubts = ?evaluated.doubts, "nothing is pruned");
                 if !memory.told_held {
                     memory.told_held = true;
-                    let doubt = evaluated.doubts.first().map_or("", String::as_str);
+                    let doubt = doubt.unwrap_or_default();
                     let note = format!("Nothing is pruned while it is in doubt which objects are meant: {doubt}");
                     self.desk.reporter.note(self.policy, true, "PruneHeld", "Prune", &note);
                 }
@@ -372,6 +391,15 @@ impl Pass<'_> {
             self.desk.ledgers.save(self.key, ledger).await?;
         }
         Ok(left)
+    }
+
+    /// Why nothing may be pruned though this evaluation leaves nothing in doubt: the installation may have begun to leave before the edit.
+    async fn parting(&self) -> Option<String> {
+        match is_leaving(self.desk, self.policy, true).await {
+            Ok(false) => None,
+            Ok(true) => Some("this installation is on its way out".to_owned()),
+            Err(trouble) => Some(format!("{UNTOLD}: {trouble}")),
+        }
     }
 
     /// Writes the status if there is anything new in it.

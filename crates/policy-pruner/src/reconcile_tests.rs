@@ -3,6 +3,7 @@ use crate::cluster::objects::Objects;
 use crate::cluster::wire::{Call, Verb, Wire};
 use crate::encryption::tests::{seal, secret, vector};
 use crate::report::Notices;
+use crate::surroundings::Surroundings;
 use crate::testing::clock::SimClock;
 use crate::testing::histories;
 use crate::testing::scene::{self, POLICIES, key, policy_path};
@@ -47,6 +48,7 @@ impl Stage {
         let mut desk = histories::desk(&server, &clock, 1, 0);
         desk.objects = Objects(Arc::new(Refusing(server.clone(), refuse)));
         desk.reporter.objects = desk.objects.clone();
+        desk.surroundings = Arc::new(Surroundings::new(desk.objects.clone(), None));
         Stage { server, clock, desk }
     }
     /// The policy prunes what it created, and asks for these.
@@ -145,6 +147,54 @@ async fn a_definition_that_goes_lets_go_of_a_policy_that_waits_for_its_child() {
     assert!(server.lock().world.objects.contains_key(child));
 }
 
+/// The definition of policies begins to go, or is as it was.
+fn definition(stage: &Stage, going: bool) {
+    let crd = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", names::CRD);
+    let (finalizers, at) = if going { (json!(["x"]), json!("2026-11-16T08:00:00Z")) } else { (json!([]), Value::Null) };
+    stage.server.lock().world.touch(&crd, |crd| {
+        crd["metadata"] = json!({"name": names::CRD, "finalizers": finalizers, "deletionTimestamp": at});
+    });
+}
+#[tokio::test]
+async fn nothing_is_pruned_by_an_edit_while_the_installation_leaves_and_every_policy_is_let_go_of() {
+    // given a policy that created two things, and was evaluated a moment ago
+    let stage = Stage::set(|_| None, &json!({"a": 1}));
+    stage.ask_for(&[thing("a"), thing("x")]);
+    stage.pass().await;
+    stage.clock.pass(Duration::from_secs(1));
+    // when the installation begins to leave, and then one of them is edited out
+    definition(&stage, true);
+    stage.ask_for(&[thing("x")]);
+    let Next::Again(wait) = stage.pass().await else { panic!("nobody would look again") };
+    // then it stays, and the policy is let go of though nobody told it
+    assert!(stage.server.lock().world.objects.contains_key(A));
+    stage.clock.pass(wait.max(LEAVING_LOOK));
+    assert_eq!(stage.pass().await, Next::Again(LEAVING_LOOK));
+    assert_eq!(stage.policy()["metadata"]["finalizers"], json!([]));
+    // when that is called off, then what dropped out goes
+    definition(&stage, false);
+    stage.clock.pass(LEAVING_LOOK);
+    stage.pass().await;
+    assert_eq!(stage.policy()["metadata"]["finalizers"], json!([names::FINALIZER]));
+    assert!(!stage.server.lock().world.objects.contains_key(A));
+}
+#[tokio::test]
+async fn a_deletion_says_that_it_cannot_tell_whether_the_installation_leaves() {
+    let refuse = |call: &Call| {
+        let asked = call.path.ends_with("/customresourcedefinitions");
+        asked.then(|| Trouble { code: 500, message: "etcd is away".into(), ..Trouble::default() })
+    };
+    let stage = Stage::set(refuse, &json!({"a": 1}));
+    stage.ask_for(&[thing("a")]);
+    // That nobody can tell keeps nothing from being evaluated.
+    stage.pass().await;
+    assert_eq!(stage.policy()["status"]["compliant"], "Compliant");
+    stage.server.lock().world.delete(&policy_path(POLICIES[0]), None).unwrap();
+    assert!(matches!(stage.pass().await, Next::Again(_)));
+    let status = stage.policy()["status"].clone();
+    assert!(status["compliant"] == "Terminating" && status.to_string().contains("etcd is away"), "{status}");
+    assert!(stage.server.lock().world.objects.contains_key(A));
+}
 #[tokio::test]
 async fn what_only_the_status_knew_is_known_to_the_ledger_once_the_policy_prunes() {
     for replaced in [false, true] {
