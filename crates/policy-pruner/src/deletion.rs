@@ -13,6 +13,7 @@ use crate::prune::needs::listed;
 use crate::prune::sweep::{Broom, Fate, Why, describe, sweep};
 use crate::report;
 use crate::standing;
+use crate::text::duration::seconds;
 use common::runtime::next::Next;
 use common::runtime::object::Key;
 use std::collections::BTreeSet;
@@ -61,9 +62,19 @@ pub async fn delete(
             return Next::Done;
         }
         Ok(Some(left)) => left,
-        Err(trouble) => format!("Failed to delete objects: {trouble}"),
+        Err(trouble) => failed(policy, &trouble.to_string()),
     };
     not_gone(desk, key, policy, memory, dialect, &left).await
+}
+
+/// Since when a policy is going.
+fn since(policy: &ConfigurationPolicy) -> Option<String> {
+    policy.metadata.deletion_timestamp.as_ref().map(|at| seconds(at.0))
+}
+/// Something is in the way of the deletion as a whole.
+pub fn failed(policy: &ConfigurationPolicy, why: &str) -> String {
+    let since = since(policy).map(|since| format!(" (tried since {since})")).unwrap_or_default();
+    format!("Failed to delete objects: {why}{since}")
 }
 
 /// Says what a deletion waits for, and comes back.
@@ -112,7 +123,7 @@ async fn attempt(
             if let Some(ledger) = &mut ledger {
                 desk.ledgers.save_to_the_end(key, ledger).await?;
             }
-            return Ok(Some(describe(&fates)));
+            return Ok(Some(describe(&fates, since(policy).as_deref())));
         }
     }
     desk.ledgers.close(key).await?;
@@ -218,7 +229,18 @@ async fn take_back(desk: &Desk, heir: &Key, object: &ObjectRef, before: Option<&
 pub fn tell_held(desk: &Desk, policy: &ConfigurationPolicy, memory: &mut Memory, fates: &[(Candidate, Fate)]) {
     let held = fates.iter().any(|(_, fate)| matches!(fate, Fate::Failed(_)));
     if held && !std::mem::replace(&mut memory.told_held, true) {
-        desk.reporter.note(policy, true, "PruneHeld", "Prune", &describe(fates));
+        desk.reporter.note(policy, true, "PruneHeld", "Prune", &describe(fates, None));
+    }
+}
+
+/// Says what an edit deleted.
+pub fn tell_pruned(desk: &Desk, policy: &ConfigurationPolicy, fates: &[(Candidate, Fate)]) {
+    let deleted = |fate: &Fate| matches!(fate, Fate::Deleted | Fate::Ending { begun: true, .. });
+    let pruned: Vec<String> =
+        fates.iter().filter(|(_, fate)| deleted(fate)).map(|(candidate, _)| candidate.object.describe()).collect();
+    if !pruned.is_empty() {
+        let note = format!("Deleted what dropped out of the policy: {}", pruned.join(", "));
+        desk.reporter.note(policy, false, "Pruned", "Prune", &note);
     }
 }
 

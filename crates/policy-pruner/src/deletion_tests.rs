@@ -88,6 +88,7 @@ async fn a_deletion_that_fails_says_why() {
     let status = server.lock().world.objects[&scene::policy_path("policy")]["status"].clone();
     let message = status["compliancyDetails"][0]["conditions"][0]["message"].as_str().unwrap_or_default();
     assert!(status["compliant"] == "Terminating" && message.contains(&name), "{status}");
+    assert!(message.ends_with("(tried since 2026-11-16T08:00:00Z)"), "{status}");
 }
 
 #[tokio::test]
@@ -214,7 +215,7 @@ async fn a_namespace_stays_for_what_is_kept_in_it() {
         let fates = clean(&desk, &scene::key("policy"), &policy, None, &victims).await;
         let fate = &fates.iter().find(|(candidate, _)| candidate.object == space).unwrap().1;
         match (fate, stays) {
-            (Fate::Gone, None) => {}
+            (Fate::Deleted, None) => {}
             (Fate::Stays(why), Some(told)) => {
                 assert!(why.to_string().ends_with(told), "{why}");
                 assert_eq!(fate.requirers().len(), usize::from(tenant), "who may be going is asked");

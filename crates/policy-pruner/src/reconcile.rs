@@ -56,7 +56,7 @@ pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next 
         }
         Ok(false) => {}
         Err(trouble) if deleting && has_finalizer(policy) => {
-            let left = format!("Failed to delete objects: {UNTOLD}: {trouble}");
+            let left = deletion::failed(policy, &format!("{UNTOLD}: {trouble}"));
             let dialect = desk.surroundings.dialect().await;
             return deletion::not_gone(desk, key, policy, &mut memory, dialect, &left).await;
         }
@@ -368,6 +368,7 @@ impl Pass<'_> {
             let doubt = evaluated.doubts.first().cloned().or(parting);
             if doubt.is_none() {
                 let fates = deletion::clean(self.desk, self.key, self.policy, books.ledger.as_ref(), &victims).await;
+                deletion::tell_pruned(self.desk, self.policy, &fates);
                 deletion::hand_over(self.desk, &fates).await?;
                 deletion::tell_kept(self.desk, self.policy, memory, &fates);
                 deletion::tell_held(self.desk, self.policy, memory, &fates);

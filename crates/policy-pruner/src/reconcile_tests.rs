@@ -413,8 +413,13 @@ async fn what_an_edit_cannot_delete_is_told_once() {
         // then a refusal is told once, waiting is not, and nothing is written to the policy for either
         stage.desk.reporter.notices = Notices::silent();
         sending.await;
-        let held: Vec<Value> =
-            heard.0.lock().unwrap().iter().filter(|event| event["reason"] == "PruneHeld").cloned().collect();
+        let told = |reason: &str| -> Vec<Value> {
+            heard.0.lock().unwrap().iter().filter(|event| event["reason"] == reason).cloned().collect()
+        };
+        let (held, pruned) = (told("PruneHeld"), told("Pruned"));
+        // and what is deleted is told once, too, though it is not gone yet
+        assert_eq!(pruned.len(), 1 - events, "{pruned:?}");
+        assert!(pruned.iter().all(|event| event["message"].to_string().contains("Kind=Thing")), "{pruned:?}");
         assert_eq!(held.len(), events, "{held:?}");
         assert!(
             held.iter().all(|event| event["message"].as_str().unwrap().contains("things is forbidden")),

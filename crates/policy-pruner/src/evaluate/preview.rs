@@ -6,6 +6,7 @@ use super::{Ground, Results, reference};
 use crate::api::ObjectRef;
 use crate::compare::Compliance;
 use crate::prune::sweep::finalizers;
+use serde_json::Value;
 
 /// What would be done with one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read]) -> (Vec<Preview>, Vec<S
                 if refused.doubtful {
                     doubts.push(refused.happening.message.clone());
                 }
+                previews.push(blocked(&read.ready.template.object_definition, &refused.happening.message));
                 continue;
             }
             Ok((mapping, planned, _)) => (mapping, planned),
@@ -90,6 +92,16 @@ pub async fn preview(ground: Ground<'_>, reads: &[Read]) -> (Vec<Preview>, Vec<S
         }
     }
     (previews, doubts)
+}
+
+/// A template that cannot be evaluated, as far as it says what it means.
+fn blocked(definition: &Value, why: &str) -> Preview {
+    let part = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).unwrap_or("-").to_owned();
+    let namespace = definition["metadata"]["namespace"].as_str().unwrap_or_default();
+    let [api_version, kind, name] =
+        [&definition["apiVersion"], &definition["kind"], &definition["metadata"]["name"]].map(part);
+    let object = ObjectRef::new(&api_version, &kind, namespace, &name);
+    Preview { object, action: "blocked", why: why.to_owned(), finalizers: Vec::new() }
 }
 
 /// What would be done with an object that is there, from what the API server said to a dry run.

@@ -32,6 +32,11 @@ fn thing(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "test/v1", "kind": "Thing", "metadata": {"name": name, "namespace": "n", "labels": {"a": "b"}}, "spec": spec})
 }
 async fn previews(given: &[Value], policy: Value) -> Vec<(String, String)> {
+    let (previews, doubts) = planned(given, policy).await;
+    assert!(doubts.is_empty(), "{doubts:?}");
+    previews
+}
+async fn planned(given: &[Value], policy: Value) -> (Vec<(String, String)>, Vec<String>) {
     let mut world = World::default();
     for object in given {
         let (kind, name) = (&object["kind"], object["metadata"]["name"].as_str().unwrap());
@@ -57,8 +62,7 @@ async fn previews(given: &[Value], policy: Value) -> Vec<(String, String)> {
     let keys = keyring::keys(&policy, &key, &sight).await.ok();
     let ready = templates::ready(&policy, keys.as_ref()).unwrap();
     let (previews, doubts) = preview(ground, &act::read(ground, ready).await).await;
-    assert!(doubts.is_empty(), "{doubts:?}");
-    previews.into_iter().map(|p| (format!("{} {}", p.action, p.object.metadata.name), p.why)).collect()
+    (previews.into_iter().map(|p| (format!("{} {}", p.action, p.object.metadata.name), p.why)).collect(), doubts)
 }
 fn policy(templates: &Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {"remediationAction": "enforce", "object-templates": templates}})
@@ -101,5 +105,28 @@ async fn encrypted_values_are_compared_and_not_shown() {
     for (now, expected) in [("raleigh", "none x"), ("cary", "update x")] {
         let found = previews(&[keys.clone(), thing("x", &json!({"a": now}))], asked.clone()).await;
         assert!(found[0].0 == expected && !found[0].1.contains("raleigh"), "{now} {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_template_that_cannot_be_evaluated_has_a_row_of_its_own() {
+    let mut unknown = thing("a", &json!({}));
+    unknown["kind"] = "Nothing".into();
+    let mut nowhere = thing("b", &json!({}));
+    nowhere["metadata"]["namespace"] = "".into();
+    let (templated, mut selecting) = (thing("{{ x }}", &json!({})), thing("", &json!({})));
+    selecting["metadata"] = json!({"namespace": "n"});
+    let badly = json!({"matchExpressions": [{"key": "a", "operator": "Seriously"}]});
+    for (definition, selector, row, why, doubt) in [
+        (unknown, json!(null), "blocked a", "couldn't find mapping resource", true),
+        (nowhere, json!(null), "blocked b", "has no namespace specified", false),
+        (templated, json!(null), "blocked {{ x }}", "Go templates are not supported", true),
+        (selecting, badly, "blocked -", "Error parsing provided objectSelector", true),
+    ] {
+        let template =
+            json!({"complianceType": "musthave", "objectDefinition": definition, "objectSelector": selector});
+        let (found, doubts) = planned(&[], policy(&json!([template]))).await;
+        assert!(found.len() == 1 && found[0].0 == row && found[0].1.contains(why), "{found:?}");
+        assert_eq!(doubts.len(), usize::from(doubt), "{doubts:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! What would be done for one policy, object by object, and why. Changes nothing.
 use super::references::references;
 use super::{Tools, doctor, show};
-use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
+use crate::api::{ConfigurationPolicy, ObjectRef, PolicySpec, Prune};
 use crate::args::PlanArgs;
 use crate::cluster::sight::Direct;
 use crate::cluster::spaces::{Asked, Spaces as _};
@@ -76,14 +76,14 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
         }
     }
     let victims = victims(&policy, ledger.as_ref(), &still);
-    let prunes = policy.spec.enforces() && policy.spec.prune() != Prune::None;
+    let unpruned = unpruned(&policy.spec);
     // Who may not list namespaces sees a doubt where their labels matter.
     let namespaces = Asked(tools.objects.clone()).all().await.unwrap_or_default();
     let neighbours = Others::of(&policies, Arc::new(namespaces));
     let broom = Broom {
         objects: &tools.objects,
         kinds: &tools.kinds,
-        prune: policy.spec.prune(),
+        prune: if unpruned.is_some() { Prune::None } else { policy.spec.prune() },
         ledger: ledger.as_ref(),
         like_upstream: args.prune_like_upstream,
         others: &neighbours,
@@ -91,22 +91,9 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
         sight: None,
         dry_run: true,
     };
-    let fates = if prunes { sweep(broom, &victims).await } else { Vec::new() };
-    for (candidate, fate) in fates {
+    for (candidate, fate) in sweep(broom, &victims).await {
         let others = references(&policies, &candidate.object, &key);
-        let (action, why, mut blockers) = match fate {
-            // Nothing waits where nothing is done.
-            Fate::Gone | Fate::Waits => continue,
-            Fate::WouldGo(_) if !doubts.is_empty() => ("hold", format!("in doubt: {}", doubts.join("; ")), vec![]),
-            Fate::WouldGo(held) => {
-                let why = if policy.spec.prune() == Prune::All { "DeleteAll" } else { "created by this policy" };
-                ("delete", why.to_owned(), waits(&held))
-            }
-            Fate::Stays(why) => ("keep", why.to_string(), vec![]),
-            Fate::Required(who, _) => ("keep", format!("required by {}", names(&who).join(", ")), vec![]),
-            Fate::Ending { finalizers, since } => ("wait", format!("being deleted since {since}"), waits(&finalizers)),
-            Fate::Failed(why) => ("blocked", why.clone(), vec![why]),
-        };
+        let Some((action, why, mut blockers)) = outlook(&policy.spec, &doubts, fate) else { continue };
         if action == "delete" {
             blockers.extend(denied(&tools, &candidate.object, "delete").await?);
         }
@@ -117,6 +104,34 @@ pub async fn plan(args: &PlanArgs) -> Result<ExitCode, Failure> {
     })?;
     let empty = steps.iter().all(|s| matches!(s.action.as_str(), "none" | "keep"));
     Ok(if empty { ExitCode::SUCCESS } else { ExitCode::from(PLAN_NOT_EMPTY) })
+}
+
+/// Why nothing at all is pruned.
+fn unpruned(spec: &PolicySpec) -> Option<&'static str> {
+    match spec.prune() {
+        Prune::None => Some("pruneObjectBehavior is None"),
+        _ if !spec.enforces() => Some("the policy only informs, and prunes nothing"),
+        _ => None,
+    }
+}
+/// What would become of something that the policy has no use for any longer: action, why, what would stand in the way. `None`: nothing.
+fn outlook(spec: &PolicySpec, doubts: &[String], fate: Fate) -> Option<(&'static str, String, Vec<String>)> {
+    Some(match (fate, unpruned(spec)) {
+        // Nothing waits where nothing is done.
+        (Fate::Gone | Fate::Deleted | Fate::Waits, _) => return None,
+        (_, Some(why)) => ("keep", why.to_owned(), vec![]),
+        (Fate::WouldGo(_), _) if !doubts.is_empty() => ("hold", format!("in doubt: {}", doubts.join("; ")), vec![]),
+        (Fate::WouldGo(held), _) => {
+            let why = if spec.prune() == Prune::All { "DeleteAll" } else { "created by this policy" };
+            ("delete", why.to_owned(), waits(&held))
+        }
+        (Fate::Stays(why), _) => ("keep", why.to_string(), vec![]),
+        (Fate::Required(who, _), _) => ("keep", format!("required by {}", names(&who).join(", ")), vec![]),
+        (Fate::Ending { finalizers, since, .. }, _) => {
+            ("wait", format!("being deleted since {since}"), waits(&finalizers))
+        }
+        (Fate::Failed(why), _) => ("blocked", why.clone(), vec![why]),
+    })
 }
 
 /// What may have to go, judged as the controller does.
@@ -213,6 +228,25 @@ async fn denied(tools: &Tools, object: &ObjectRef, verb: &str) -> Result<Option<
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_a_policy_does_not_prune_is_told_as_kept() {
+        for (prune, action, doubts, expected) in [
+            ("None", "enforce", vec![], ("keep", "pruneObjectBehavior is None")),
+            ("DeleteAll", "inform", vec![], ("keep", "the policy only informs, and prunes nothing")),
+            ("DeleteAll", "enforce", vec![], ("delete", "DeleteAll")),
+            ("DeleteIfCreated", "enforce", vec![], ("delete", "created by this policy")),
+            ("DeleteAll", "enforce", vec!["x".to_owned()], ("hold", "in doubt: x")),
+        ] {
+            let spec = PolicySpec {
+                prune_object_behavior: prune.into(),
+                remediation_action: action.into(),
+                ..PolicySpec::default()
+            };
+            let found = outlook(&spec, &doubts, Fate::WouldGo(Vec::new())).unwrap();
+            assert_eq!((found.0, found.1.as_str()), expected);
+            assert_eq!(outlook(&spec, &doubts, Fate::Gone), None);
+        }
+    }
     #[test]
     fn raw_text_names_what_goes_as_a_list_does() {
         // given a policy that names a pod in raw text, and found it there

@@ -44,6 +44,8 @@ pub struct Broom<'a> {
 pub enum Fate {
     /// It is not there any more.
     Gone,
+    /// It was deleted by this sweep, and is gone.
+    Deleted,
     /// It would be deleted (only where nothing is done), and would then wait for these finalizers.
     WouldGo(Vec<String>),
     /// It stays, and why.
@@ -56,6 +58,8 @@ pub enum Fate {
         finalizers: Vec<String>,
         /// Since when.
         since: String,
+        /// It was there until this sweep deleted it.
+        begun: bool,
     },
     /// It has its turn when what comes before it is gone.
     Waits,
@@ -94,7 +98,7 @@ impl Fate {
     }
     /// Is there anything left to wait for?
     pub fn is_over(&self) -> bool {
-        matches!(self, Fate::Gone | Fate::Stays(_) | Fate::Required(..))
+        matches!(self, Fate::Gone | Fate::Deleted | Fate::Stays(_) | Fate::Required(..))
     }
 }
 
@@ -145,7 +149,7 @@ async fn one(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef]) -> Fat
     match decide(broom.prune, candidate, broom.ledger, live.as_ref(), broom.like_upstream) {
         Verdict::Gone => Fate::Gone,
         Verdict::Keep(why) => Fate::Stays(Why::Kept(why)),
-        Verdict::Ending => live.as_ref().map_or(Fate::Gone, ending),
+        Verdict::Ending => live.as_ref().map_or(Fate::Gone, |live| ending(live, false)),
         Verdict::Delete(uid) => {
             if let Some(fate) = spared(broom, candidate, live.as_ref(), kept).await {
                 return fate;
@@ -154,18 +158,18 @@ async fn one(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef]) -> Fat
                 return Fate::WouldGo(live.as_ref().map(finalizers).unwrap_or_default());
             }
             match broom.objects.delete(&mapping, (namespace, name), Some(&uid)).await {
-                Ok(Deleted::Gone) => Fate::Gone,
-                Ok(Deleted::Ending(left)) => {
-                    let fate = ending(&left);
-                    // Removed in the same breath: one look tells.
-                    match broom.objects.get(&mapping, namespace, name).await {
-                        Ok(None) => Fate::Gone,
-                        _ => fate,
-                    }
-                }
+                Ok(Deleted::Gone) => Fate::Deleted,
+                Ok(Deleted::Ending(left)) => begun(broom, &mapping, (namespace, name), &left).await,
                 Err(trouble) => Fate::Failed(trouble.to_string()),
             }
         }
+    }
+}
+/// A delete was accepted. Removed in the same breath: one look tells.
+async fn begun(broom: Broom<'_>, mapping: &Mapping, (namespace, name): (&str, &str), left: &Value) -> Fate {
+    match broom.objects.get(mapping, namespace, name).await {
+        Ok(None) => Fate::Deleted,
+        _ => ending(left, true),
     }
 }
 /// Why an object that this policy would delete is not, for the sake of others. `kept`: what this sweep has kept so far.
@@ -222,7 +226,8 @@ async fn from_watch(broom: Broom<'_>, candidate: &Candidate, kept: &[ObjectRef],
         return None;
     }
     match broom.objects.delete_version(mapping, (namespace, name), &uid, version).await {
-        Ok(Deleted::Gone) => Some(Fate::Gone),
+        Ok(Deleted::Gone) => Some(Fate::Deleted),
+        Ok(Deleted::Ending(left)) => Some(begun(broom, mapping, (namespace, name), &left).await),
         // Also where it is not found: the watch may be of a version that is no longer served, while another one is.
         _ => None,
     }
@@ -232,25 +237,27 @@ pub fn finalizers(live: &Value) -> Vec<String> {
     let finalizers = live["metadata"]["finalizers"].as_array().into_iter().flatten();
     finalizers.filter_map(|f| f.as_str().map(str::to_owned)).collect()
 }
-fn ending(live: &Value) -> Fate {
+fn ending(live: &Value, begun: bool) -> Fate {
     Fate::Ending {
+        begun,
         finalizers: finalizers(live),
         since: live["metadata"]["deletionTimestamp"].as_str().unwrap_or_default().to_owned(),
     }
 }
 
-/// What is left, for the status: which objects, and what each waits for.
-pub fn describe(fates: &[(Candidate, Fate)]) -> String {
+/// What is left, for the status: which objects, what each waits for, and since when. `since`: when their policy began to go, if it does.
+pub fn describe(fates: &[(Candidate, Fate)], since: Option<&str>) -> String {
+    let ago = |how: &str| since.map(|since| format!(", {how}since {since}")).unwrap_or_default();
     let left = fates.iter().filter(|(_, fate)| !fate.is_over());
     let texts: Vec<String> = left
         .map(|(candidate, fate)| {
             let why = match fate {
-                Fate::Ending { finalizers, since } if finalizers.is_empty() => format!("in progress since {since}"),
-                Fate::Ending { finalizers, since } => {
+                Fate::Ending { finalizers, since, .. } if finalizers.is_empty() => format!("in progress since {since}"),
+                Fate::Ending { finalizers, since, .. } => {
                     format!("in progress since {since}, waiting for finalizers [{}]", finalizers.join(", "))
                 }
-                Fate::Waits => "it waits until the objects before it are gone".to_owned(),
-                Fate::Failed(why) => why.clone(),
+                Fate::Waits => format!("it waits until the objects before it are gone{}", ago("")),
+                Fate::Failed(why) => format!("{why}{}", ago("tried ")),
                 _ => String::new(),
             };
             format!("{} ({why})", candidate.object.describe())

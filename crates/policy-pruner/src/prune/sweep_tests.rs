@@ -81,6 +81,21 @@ async fn what_a_watch_shows_and_a_delete_does_not_find_is_looked_for() {
     let candidate = Candidate { object, created: true, uids: vec!["1".into()], managed: true };
     let fates = sweep(broom, std::slice::from_ref(&candidate)).await;
     // then it is deleted in the version that it is served in now
-    assert_eq!(fates, [(candidate, Fate::Gone)]);
+    assert_eq!(fates, [(candidate, Fate::Deleted)]);
     assert_eq!(wire.deletes.lock().unwrap().last().unwrap(), "/apis/g/v1/namespaces/n/things/a");
+}
+#[test]
+fn what_is_left_says_since_when() {
+    let object = ObjectRef::new("v1", "Pod", "n", "a");
+    let candidate = Candidate { object, created: true, uids: Vec::new(), managed: true };
+    let ending = Fate::Ending { finalizers: vec!["x/y".into()], since: "then".into(), begun: false };
+    for (fate, since, told) in [
+        (ending.clone(), Some("before"), "(in progress since then, waiting for finalizers [x/y])"),
+        (Fate::Waits, Some("before"), "(it waits until the objects before it are gone, since before)"),
+        (Fate::Failed("no right".into()), Some("before"), "(no right, tried since before)"),
+        (Fate::Failed("no right".into()), None, "(no right)"),
+    ] {
+        let text = describe(&[(candidate.clone(), fate)], since);
+        assert_eq!(text, format!("Failed to delete objects: /v1, Kind=Pod \"a\" in namespace n {told}"));
+    }
 }
