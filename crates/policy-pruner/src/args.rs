@@ -26,6 +26,27 @@ pub struct Cli {
     pub log_filter: String,
 }
 
+impl Cli {
+    /// How log lines look and which there are: the peer's flags say it, too.
+    pub fn logs(&self) -> (LogFormat, String) {
+        let (mut format, mut filter) = (self.log_format, self.log_filter.clone());
+        let Command::Controller(args) = &self.command else { return (format, filter) };
+        match args.peer.log_encoder.as_deref() {
+            Some("json") => format = LogFormat::Json,
+            Some("console") => format = LogFormat::Text,
+            _ => {}
+        }
+        match args.peer.log_level.as_deref().unwrap_or_default() {
+            "error" => "error".clone_into(&mut filter),
+            level if level == "debug" || level.parse::<u8>().is_ok_and(|level| level > 0) => {
+                filter.push_str(",policy_pruner=debug");
+            }
+            _ => {}
+        }
+        (format, filter)
+    }
+}
+
 /// What to do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
@@ -122,16 +143,16 @@ pub struct PeerArgs {
     /// Accepted; decryption needs no workers.
     #[arg(long, hide = true)]
     pub decryption_concurrency: Option<u32>,
-    /// Accepted; metrics are always on.
+    /// `false`: nothing is served at --metrics-bind-address; --listen has metrics all the same.
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
     pub enable_metrics: Option<bool>,
-    /// Accepted; without TLS.
+    /// Accepted; metrics are served without TLS.
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
     pub secure_metrics: Option<bool>,
     /// Accepted; the add-on lease is not kept.
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
     pub enable_lease: Option<bool>,
-    /// Accepted.
+    /// Accepted; nothing is told to a hub.
     #[arg(long, hide = true)]
     pub cluster_name: Option<String>,
     /// Accepted; nothing is told to a hub.
@@ -155,18 +176,36 @@ pub struct PeerArgs {
     /// Accepted; no template functions are served.
     #[arg(long, hide = true)]
     pub template_function_denylist: Option<String>,
-    /// Accepted.
+    /// Accepted; nothing is served by TLS.
     #[arg(long, hide = true)]
     pub tls_min_version: Option<String>,
-    /// Accepted.
+    /// Accepted; nothing is served by TLS.
     #[arg(long, hide = true)]
     pub tls_cipher_suites: Option<String>,
-    /// More is more: 1 and above show debug lines of this controller.
+    /// `debug`, or 1 and above: also debug lines of this controller. `error`: errors only.
     #[arg(long, env = "CUSTODY_LOG_LEVEL", hide = true)]
     pub log_level: Option<String>,
-    /// Accepted.
+    /// `json` or `console`, in place of --log-format.
     #[arg(long, hide = true)]
     pub log_encoder: Option<String>,
+}
+
+impl PeerArgs {
+    /// What was asked for and is not served here, in words.
+    pub fn unserved(&self) -> Vec<&'static str> {
+        let on = |flag: Option<bool>| flag == Some(true);
+        let set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        let all = [
+            (on(self.secure_metrics), "--secure-metrics: metrics are served without TLS"),
+            (set(&self.tls_min_version), "--tls-min-version: nothing is served by TLS"),
+            (set(&self.tls_cipher_suites), "--tls-cipher-suites: nothing is served by TLS"),
+            (on(self.enable_lease), "--enable-lease: the Lease of the add-on is not kept"),
+            (set(&self.hub_kubeconfig_path), "--hub-kubeconfig-path: nothing is told to a hub"),
+            (on(self.enable_operator_policy), "--enable-operator-policy: OperatorPolicies are not served"),
+            (set(&self.template_function_denylist), "--template-function-denylist: templates are not served"),
+        ];
+        all.into_iter().filter(|(asked, _)| *asked).map(|(_, words)| words).collect()
+    }
 }
 
 impl ControllerArgs {
@@ -215,6 +254,7 @@ impl ControllerArgs {
     /// Where metrics are served beside health.
     pub fn metrics_address(&self) -> Result<Option<SocketAddr>, String> {
         match self.metrics_bind_address.as_str() {
+            _ if self.peer.enable_metrics == Some(false) => Ok(None),
             "" | "0" => Ok(None),
             text => address_of(text).map(Some),
         }
@@ -305,6 +345,31 @@ mod tests {
         assert!(!run.leader_elect && run.concurrency == 2 && run.listen.port() == 8081);
         assert_eq!(run.lease_name.as_deref(), Some(crate::names::LEASE));
         assert_eq!(args.metrics_address().unwrap().unwrap().port(), 8383);
+    }
+    #[test]
+    fn the_peers_flags_for_logs_and_metrics_do_what_they_say() {
+        let logs = |line: &str| Cli::try_parse_from(line.split_whitespace()).unwrap().logs();
+        for (flags, format, filter) in [
+            ("", LogFormat::Json, "info"),
+            ("--log-level=0", LogFormat::Json, "info"),
+            ("--log-level=1 --log-encoder=console", LogFormat::Text, "info,policy_pruner=debug"),
+            ("--log-level=debug --log-encoder=json", LogFormat::Json, "info,policy_pruner=debug"),
+            ("--log-level=error", LogFormat::Json, "error"),
+        ] {
+            let line = format!("x controller --log-format=json --log-filter=info {flags}");
+            assert_eq!(logs(&line), (format, filter.to_owned()), "{flags}");
+        }
+        assert_eq!(logs("x crd --log-filter=warn").1, "warn");
+        assert_eq!(controller("x controller --enable-metrics=false").metrics_address(), Ok(None));
+    }
+    #[test]
+    fn what_is_accepted_and_not_served_is_told() {
+        let told = |flags: &str| controller(&format!("x controller {flags}")).peer.unserved();
+        assert!(told("--client-max-qps=30 --secure-metrics=false --enable-lease=false --tls-min-version=").is_empty());
+        let all = told(
+            "--secure-metrics --tls-min-version=1.3 --tls-cipher-suites=x --enable-lease --hub-kubeconfig-path=/x",
+        );
+        assert!(all.len() == 5 && all[0].contains("without TLS"), "{all:?}");
     }
     #[test]
     fn what_is_not_served_is_refused() {

@@ -41,6 +41,9 @@ const FIRST_LIST: Duration = Duration::from_secs(5);
 
 /// Serves policies until the process is told to stop.
 pub async fn serve(context: Context, args: ControllerArgs) -> Result<(), Failure> {
+    for words in args.peer.unserved() {
+        warn!("{words}");
+    }
     let clock = context.clock.clone();
     let wire = Arc::new(KubeWire::new(context.client.clone(), clock.clone(), context.fence.clone()));
     let objects = Objects(wire.clone());

@@ -18,7 +18,8 @@ async fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
         }
     };
-    carry_out(cli.log_format, &cli.log_filter, Box::pin(dispatch(cli.command))).await
+    let (format, filter) = cli.logs();
+    carry_out(format, &filter, Box::pin(dispatch(cli.command))).await
 }
 
 async fn dispatch(command: Command) -> Result<ExitCode, Failure> {
