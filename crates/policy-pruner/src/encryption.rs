@@ -56,7 +56,15 @@ impl Keys {
                 Ok(())
             }
             Value::Array(items) => items.iter_mut().try_for_each(|item| self.decrypt(item)),
-            Value::Object(map) => map.values_mut().try_for_each(|item| self.decrypt(item)),
+            Value::Object(map) => {
+                map.values_mut().try_for_each(|item| self.decrypt(item))?;
+                let sealed: Vec<String> = map.keys().filter(|key| key.contains(PREFIX)).cloned().collect();
+                for key in sealed {
+                    let opened = self.text(&key)?;
+                    map.remove(&key).map(|item| map.insert(opened, item));
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -132,9 +140,10 @@ pub(crate) mod tests {
         let (old, new) = ([1_u8; 32], [2_u8; 32]);
         let keys = Keys::read(&secret(&new, Some(&old)), &vector()).unwrap();
         let mut value = json!({"a": [format!("x {} y", seal(&new, "raleigh"))], "b": seal(&old, "cary"), "c": "plain"});
+        value["d"] = json!({seal(&new, "apex"): seal(&new, "garner")});
         assert!(is_encrypted(&value));
         keys.decrypt(&mut value).unwrap();
-        assert_eq!(value, json!({"a": ["x raleigh y"], "b": "cary", "c": "plain"}));
+        assert_eq!(value, json!({"a": ["x raleigh y"], "b": "cary", "c": "plain", "d": {"apex": "garner"}}));
         assert!(!is_encrypted(&value));
     }
     #[test]
