@@ -11,7 +11,7 @@
 //! | [`evaluate`] | which objects a policy means, what is there, what to do about it |
 //! | [`cluster`] | the API server in our words: requests, kinds, objects, shared watches, namespaces |
 //! | [`memory`], [`desk`], [`reconcile`], [`deletion`] | one pass over one policy, and what it works with |
-//! | [`report`], [`metrics`], [`surroundings`] | status, events, series; is this installation on its way out? |
+//! | [`report`], [`metrics`], [`surroundings`], [`leaving`] | status, events, series; is this installation on its way out? |
 //! | [`controller`], [`args`], [`operate`], [`grants`] | the process: who is woken by what, the command line, what people run beside it |
 pub mod api;
 pub mod args;
@@ -27,6 +27,7 @@ pub mod dialect;
 pub mod encryption;
 pub mod evaluate;
 pub mod grants;
+pub mod leaving;
 pub mod memory;
 pub mod message;
 pub mod metrics;

@@ -9,6 +9,7 @@ use crate::dialect::Dialect;
 use crate::evaluate::act::{self, Doing};
 use crate::evaluate::templates::{self, refused};
 use crate::evaluate::{Evaluated, Ground, TemplateResult, keyring};
+use crate::leaving::{LEAVING_LOOK, UNTOLD, is_leaving};
 use crate::memory::{Due, Fingerprint, Memory, come_back, due, follows, patience};
 use crate::message::{self, Verdict};
 use crate::names::{self, MANAGER, reason};
@@ -16,10 +17,9 @@ use crate::prune::decide::candidates;
 use crate::prune::ledger::Ledger;
 use crate::prune::needs::listed;
 use crate::standing::{self, COMPLIANT};
-use crate::surroundings::Fresh;
 use crate::text::duration::Interval;
 use common::runtime::next::Next;
-use common::runtime::object::{Key, Version};
+use common::runtime::object::Key;
 use std::time::Duration;
 use tracing::{debug, warn};
 
@@ -27,10 +27,6 @@ use tracing::{debug, warn};
 const KIND_LOOK: Duration = Duration::from_secs(10);
 /// When nothing else changed, `lastEvaluated` of a followed policy is written this often at most.
 const COALESCED: Duration = Duration::from_secs(30);
-/// While an uninstall goes on, whether it still does is looked at this often.
-const LEAVING_LOOK: Duration = Duration::from_secs(30);
-/// What is said while that cannot be looked at.
-const UNTOLD: &str = "whether this installation is on its way out cannot be told";
 /// After a lost race for the policy itself.
 const RACE: Duration = Duration::from_millis(500);
 
@@ -73,18 +69,6 @@ pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next 
         Err(trouble) if matches!(trouble.code, 404 | 409 | 422) => Next::Again(RACE),
         Err(trouble) => Next::Retry(trouble.to_string()),
     }
-}
-
-/// Is the installation on its way out? Asked anew for a policy that is going, that was told so, or that is about to prune. For others
-/// an answer serves for a while, unless it says yes; and whatever cannot be asked does not keep them from being evaluated.
-async fn is_leaving(desk: &Desk, policy: &ConfigurationPolicy, anew: bool) -> Result<bool, Trouble> {
-    let now = desk.clock.boot();
-    let lately = Fresh { since: Version::parse("0"), now, age: LEAVING_LOOK };
-    if !anew && !matches!(desk.surroundings.leaving(lately).await, Ok(true)) {
-        return Ok(false);
-    }
-    let since = Version::parse(policy.metadata.resource_version.as_deref().unwrap_or("0"));
-    desk.surroundings.leaving(Fresh { since, now, age: patience(desk.settings.backoff, 1) }).await
 }
 
 /// Our finalizer is on exactly the policies that prune.
