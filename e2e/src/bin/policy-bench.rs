@@ -183,6 +183,13 @@ async fn run(
     })
     .await?;
     let down = SystemClock.boot().since(began);
+    // A policy that is gone has taken its objects along, or it was not worth the time.
+    let maps: Api<DynamicObject> = Api::namespaced_with(cluster.client().await?, namespace.name(), &config_maps());
+    let left = maps.list(&ListParams::default()).await?.items;
+    let left = left.iter().filter(|map| map.metadata.name.as_ref().is_some_and(|name| is_child(name))).count();
+    if left > 0 {
+        return Err(Error::other(format!("{left} objects are left behind")));
+    }
     let to = log.moment().await?;
     let requests = log.requests(&account.user(), from, to)?;
     if cli.show_requests {
@@ -218,10 +225,20 @@ fn start(
         .start()
 }
 
+fn config_maps() -> ApiResource {
+    let (version, kind) = ("v1".to_owned(), "ConfigMap".to_owned());
+    ApiResource { group: String::new(), api_version: version.clone(), version, kind, plural: "configmaps".into() }
+}
+fn child(number: u64, n: u64) -> String {
+    format!("o{number:05}-{n}")
+}
+fn is_child(name: &str) -> bool {
+    name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
 fn policy(namespace: &str, number: u64, objects: u64) -> Result<DynamicObject> {
     let templates: Vec<_> = (0..objects)
         .map(|n| {
-            let metadata = json!({"name": format!("o{number:05}-{n}"), "namespace": namespace});
+            let metadata = json!({"name": child(number, n), "namespace": namespace});
             json!({"complianceType": "musthave",
                 "objectDefinition": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}})
         })

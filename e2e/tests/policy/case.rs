@@ -49,6 +49,8 @@ pub(crate) struct Then {
     pub(crate) messages: Vec<String>,
     /// Reason of each template's condition.
     pub(crate) reasons: Vec<String>,
+    /// What was told last of the policy as a whole, in the newest entry of its history; a leading `~` asks for a part of it only.
+    pub(crate) told: Option<String>,
     /// Names of related objects, exactly; `name*` if created by the policy.
     pub(crate) related: Option<Vec<String>>,
     /// Parts of the difference of the first related object that has one; an empty list says that none is shown.

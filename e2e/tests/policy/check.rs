@@ -50,6 +50,12 @@ pub(crate) fn policy(found: Option<&Value>, then: &Then) -> Result<(), String> {
             }
         }
     }
+    if let Some(wanted) = &then.told {
+        let text = status["history"][0]["message"].as_str().unwrap_or_default();
+        if !fits(text, wanted) {
+            return Err(format!("told: {text:?} is not {wanted:?}"));
+        }
+    }
     let related = status["relatedObjects"].as_array().cloned().unwrap_or_default();
     if let Some(wanted) = &then.related {
         let names: Vec<String> = related
