@@ -51,6 +51,8 @@ pub mod reason {
     pub const PORT_CREATE_FAILED: &str = "PortCreateFailed";
     /// The server could not be made.
     pub const INSTANCE_CREATE_FAILED: &str = "InstanceCreateFailed";
+    /// The cloud refuses to make it as things are: something that it names is not there, or an address is taken. It can come.
+    pub const CREATE_REFUSED: &str = "CreateRefused";
     /// The server was unexpectedly deleted.
     pub const INSTANCE_NOT_FOUND: &str = "InstanceNotFound";
     /// Somebody deleted the server.

@@ -385,7 +385,8 @@ impl Reconciler {
         }
     }
 
-    /// A spec that cannot change and is refused again and again will never be served.
+    /// A spec that cannot change and is refused again and again will never be served. Only creates are refused as invalid: what is
+    /// wrong with credentials, reads or tags is not the spec's.
     fn hopeless(&self, uid: &str, progress: &Progress) -> Option<String> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         match progress {

@@ -147,6 +147,9 @@ impl Resolver<'_> {
         let mut query = Query::new();
         push(&mut query, "name", filter.name.as_ref());
         query.extend(filter.tags.iter().map(|tag| ("tag", tag.clone())));
+        if query.is_empty() {
+            return Err(Unresolved::Failed("the image is named in no way".into()));
+        }
         let asked = said(&query);
         let found = self.cloud.find(Lookup::Images, query).await?;
         let (usable, not): (Vec<_>, Vec<_>) =
@@ -187,6 +190,9 @@ impl Resolver<'_> {
                 (Some(id), _) => id.clone(),
                 (None, Some(filter)) => {
                     let mut query = neutron_query(filter);
+                    if query.is_empty() {
+                        return Err(Unresolved::Failed("a security group is named in no way".into()));
+                    }
                     if filter.project_id.is_none() {
                         query.push(("project_id", self.cloud.identity().await?.project));
                     }

@@ -238,7 +238,9 @@ fn instance_ready(scene: &Scene<'_>, spec: &OpenStackServerSpec) -> Option<State
         }
         Progress::Blocked { reason: why, message } => say(Tri::False, why, message.clone()),
         Progress::Failed(fault) => match fault {
-            Fault::Terminal { reason: shared::INVALID_REQUEST, message } => say(Tri::False, step, message.clone()),
+            Fault::Terminal { reason: shared::INVALID_REQUEST | reason::CREATE_REFUSED, message } => {
+                say(Tri::False, step, message.clone())
+            }
             Fault::Terminal { reason: why, message } => say(Tri::False, why, message.clone()),
             Fault::Denied(what) if scene.access == Access::Granted => {
                 say(Tri::False, reason::POLICY_FORBIDDEN, what.clone())

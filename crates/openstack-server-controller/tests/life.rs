@@ -99,32 +99,6 @@ async fn a_server_costs_its_creates_and_few_reads() {
 }
 
 #[tokio::test]
-async fn a_spec_that_is_refused_for_ten_minutes_is_failed_and_never_tried_again() {
-    let mut world = World::new(&json!({}));
-    world.strike(json!({"match": {"kind": "servers", "verb": "create"}, "action": {"status": {"status": 400}}}));
-    let mut early = 0;
-    for minute in 0..30 {
-        world.visit().await;
-        if world.condition("Failed").is_none() {
-            early = minute;
-        }
-        world.pass(Duration::from_mins(1));
-    }
-    assert!(world.said("Failed").starts_with("True/InvalidSpec"), "{}", world.said("Failed"));
-    assert!(early >= 9, "failed after {early} minutes");
-    let tries = |world: &World| world.log().iter().filter(|it| it.as_str() == "servers create").count();
-    let before = tries(&world);
-    assert!(before >= 3, "{before} tries");
-    world.clear_faults();
-    world.pass(Duration::from_mins(5));
-    world.visit().await;
-    assert_eq!(tries(&world), before, "no more mutation except deletion");
-    world.delete();
-    world.serve().await;
-    assert!(world.is_gone() && world.all_living().is_empty());
-}
-
-#[tokio::test]
 async fn a_lost_reply_of_every_create_doubles_nothing() {
     for kind in ["ports", "volumes", "servers", "trunks"] {
         let mut fields = full();
@@ -231,6 +205,11 @@ async fn names_that_lead_to_none_or_two_are_said_and_nothing_is_made() {
             "is in network",
         ),
         (json!({"ports": [{"fixedIPs": [{"subnet": {"filter": {"ipVersion": 4}}}]}]}), "cannot be told"),
+        // a filter that says nothing means nothing, not anything
+        (json!({"image": {"filter": {"name": ""}}}), "the image is named in no way"),
+        (json!({"image": {"filter": {"tags": []}}}), "the image is named in no way"),
+        (json!({"securityGroups": [{"filter": {"name": ""}}]}), "a security group is named in no way"),
+        (json!({"ports": [{"network": {"filter": {"tags": []}}}]}), "its network is named in no way"),
     ];
     for (fields, said) in cases {
         let mut world = World::new(&fields);

@@ -54,6 +54,15 @@ async fn told() -> Result<()> {
     assert_eq!(condition(&object, "Failed"), None, "a quota can be raised");
     stage.behave(&json!({})).await?;
     stage.wait_ready("full").await?;
+    // given no room for a volume, which Cinder says as if it were asked too often
+    stage.behave(&json!({"quotas": {"volumes": 0}})).await?;
+    stage.create("volume", &spec(&json!({"rootVolume": {"sizeGiB": 1}}))).await?;
+    let object = stage
+        .wait_said("volume", "InstanceReady", "False/QuotaExceeded: overLimit: VolumeLimitExceeded: Maximum number")
+        .await?;
+    assert!(condition(&object, "InstanceReady").is_some_and(|it| it.2.contains("request req-")));
+    stage.behave(&json!({})).await?;
+    stage.wait_ready("volume").await?;
     // given a server that Nova gives up on
     let failure = json!({"kind": "server", "reason": "No valid host was found.", "times": 1});
     stage.emulator.admin(reqwest::Method::POST, "failures", &[], Some(&failure)).await?;

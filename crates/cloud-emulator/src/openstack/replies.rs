@@ -2,6 +2,7 @@
 use super::kinds::{Kind, Service};
 use crate::kit::Answer;
 use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
 /// A refused call.
@@ -79,9 +80,9 @@ impl Refused {
             }
             Kind::Volume => {
                 let message = format!(
-                    "VolumeLimitExceeded: Maximum number of volumes allowed ({most}) exceeded for quota 'volumes'. Quota exceeded."
+                    "VolumeLimitExceeded: Maximum number of volumes allowed ({most}) exceeded for quota 'volumes'."
                 );
-                Refused::new(Service::Volume, StatusCode::PAYLOAD_TOO_LARGE, "", message)
+                Refused::cinder_quota(message)
             }
             Kind::Member => {
                 let message = "Quota has been met for resources: Member".to_owned();
@@ -94,6 +95,12 @@ impl Refused {
         }
     }
     /// What a fault says: known words of a service where there are any, else what a proxy in front of it would answer.
+    /// Every quota of Cinder is refused as a rate limit would be, with a wait of nothing.
+    pub(super) fn cinder_quota(message: String) -> Self {
+        let mut refused = Refused::new(Service::Volume, StatusCode::PAYLOAD_TOO_LARGE, "", message);
+        refused.body["overLimit"]["retryAfter"] = json!("0");
+        refused
+    }
     pub(super) fn of_status(status: StatusCode) -> Answer {
         match status {
             StatusCode::UNAUTHORIZED => Refused::unauthorized().into(),
@@ -111,7 +118,10 @@ impl Refused {
 }
 impl From<Refused> for Answer {
     fn from(refused: Refused) -> Answer {
-        Answer::new(refused.status, refused.body.to_string().into_bytes())
+        let mut answer = Answer::new(refused.status, refused.body.to_string().into_bytes());
+        let again = refused.body["overLimit"]["retryAfter"].as_str().and_then(|it| HeaderValue::from_str(it).ok());
+        answer.header = again.map(|value| (RETRY_AFTER, value));
+        answer
     }
 }
 

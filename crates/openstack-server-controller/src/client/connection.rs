@@ -8,7 +8,6 @@ use crate::clouds::{CloudConfig, Credential, Domain, Method as Proof, Named};
 use crate::names::reason;
 use common::clock::{Boot, SharedClock};
 use common::engine::estate::{Fault, Outcome};
-use common::names::reason::INVALID_REQUEST;
 use common::transport::{Request, Response, Transport, TransportError};
 use http::{HeaderValue, Method, StatusCode, header};
 use jiff::Timestamp;
@@ -175,7 +174,7 @@ impl Connection {
                 Ok(response) if response.status() == StatusCode::CREATED => return self.read_token(&response, asked),
                 Ok(response) => match reply::complaint(&response) {
                     Complaint::Perhaps(why) => why,
-                    Complaint::Unauthorized(why) => {
+                    Complaint::Unauthorized(why) | Complaint::Invalid(why) => {
                         return Err(Fault::Denied(format!("the credentials are not accepted: {why}")));
                     }
                     other => return Err(other.fault()),
@@ -263,7 +262,7 @@ impl Connection {
         }
         let bytes = ask.body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         request.body(bytes).map_err(|e| Fault::Terminal {
-            reason: INVALID_REQUEST,
+            reason: reason::CLOUD_UNAVAILABLE,
             message: format!("no request can be made of {}: {e}", ask.path),
         })
     }

@@ -18,7 +18,6 @@ use async_trait::async_trait;
 use common::clock::Boot;
 use common::engine::estate::{Fault, Outcome};
 use common::ledger::Id;
-use common::names::reason::INVALID_REQUEST;
 use common::transport::Response;
 use connection::{Ask, ReadError};
 use http::Method;
@@ -292,7 +291,10 @@ impl Cloud for Client {
             Err(outcome) => return recast(outcome),
         };
         if !response.status().is_success() {
-            return failed(&response);
+            return match reply::complaint(&response) {
+                Complaint::Perhaps(why) => Outcome::Unknown(why),
+                sure => Outcome::Refused(sure.of_create()),
+            };
         }
         let made: Map<String, Value> = match reply::decode(&response) {
             Ok(made) => made,
@@ -372,8 +374,4 @@ fn merge(into: &mut Value, pairs: &Pairs) {
     for (key, value) in pairs {
         into[key] = json!(value);
     }
-}
-/// A fault for a request that no cloud could serve.
-pub fn impossible(message: String) -> Fault {
-    Fault::Terminal { reason: INVALID_REQUEST, message }
 }

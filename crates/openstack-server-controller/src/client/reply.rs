@@ -97,12 +97,22 @@ fn said(response: &Response) -> Option<Said> {
     Some(Said { word, text: message })
 }
 
+/// How the services say that a project has as much as it may have. Cinder says it with the status of a rate limit, and with a
+/// `Retry-After` of nothing.
+const QUOTA_TEXTS: [&str; 6] = [
+    "quota exceeded",
+    "quota has been met",
+    "exceeded for quota",
+    "exceeds allowed",
+    "larger than maximum allowed limit",
+    "over quota",
+];
 fn is_quota(said: &Said) -> bool {
-    said.word == "OverQuota"
-        || said.text.to_lowercase().contains("quota exceeded")
-        || said.text.contains("exceeds allowed")
-        || said.text.contains("Quota has been met")
+    let text = said.text.to_lowercase();
+    said.word == "OverQuota" || QUOTA_TEXTS.iter().any(|it| text.contains(it))
 }
+/// Neutron's words for an address that somebody else has.
+const TAKEN: [&str; 3] = ["IpAddressAlreadyAllocated", "IpAddressInUse", "MacAddressInUse"];
 fn terminal(reason: &'static str, message: String) -> Complaint {
     Complaint::Nothing(Fault::Terminal { reason, message })
 }
@@ -133,11 +143,11 @@ pub fn complaint(response: &Response) -> Complaint {
         }
         StatusCode::FORBIDDEN => Complaint::Nothing(Fault::Denied(text)),
         StatusCode::CONFLICT if said.word == "IpAddressGenerationFailure" => terminal(reason::SUBNET_FULL, text),
+        StatusCode::CONFLICT if TAKEN.contains(&said.word.as_str()) => terminal(reason::CREATE_REFUSED, text),
         StatusCode::CONFLICT => Complaint::Conflict(text),
-        StatusCode::BAD_REQUEST
-        | StatusCode::NOT_ACCEPTABLE
-        | StatusCode::NOT_IMPLEMENTED
-        | StatusCode::UNPROCESSABLE_ENTITY => Complaint::Invalid(text),
+        // What the cloud cannot do is no fault of what was asked for.
+        StatusCode::NOT_ACCEPTABLE | StatusCode::NOT_IMPLEMENTED => terminal(reason::NOT_SUPPORTED, text),
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => Complaint::Invalid(text),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE => {
             Complaint::Nothing(Fault::Throttled(pause(response)))
         }
@@ -150,13 +160,23 @@ fn pause(response: &Response) -> Duration {
 }
 
 impl Complaint {
-    /// What a read that failed comes to.
+    /// What a call that failed comes to, unless it was a create.
     pub fn fault(self) -> Fault {
         match self {
             Complaint::Nothing(fault) => fault,
             Complaint::NotFound(why) | Complaint::Conflict(why) | Complaint::Perhaps(why) => Fault::Transient(why),
             Complaint::Unauthorized(why) => Fault::Denied(why),
+            // No spec has anything to do with it.
+            Complaint::Invalid(message) => Fault::Terminal { reason: reason::CLOUD_UNAVAILABLE, message },
+        }
+    }
+    /// What a create that was refused comes to. It alone carries what the spec asks for: only here a refusal can be the spec's.
+    pub fn of_create(self) -> Fault {
+        match self {
             Complaint::Invalid(message) => Fault::Terminal { reason: INVALID_REQUEST, message },
+            // Something that it names by id is not there. It may still come.
+            Complaint::NotFound(message) => Fault::Terminal { reason: reason::CREATE_REFUSED, message },
+            other => other.fault(),
         }
     }
 }
@@ -219,6 +239,36 @@ mod tests {
                 reason::QUOTA_EXCEEDED,
             ),
             (
+                413,
+                r#"{"overLimit": {"code": 413, "message": "VolumeLimitExceeded: Maximum number of volumes allowed (10) exceeded for quota 'volumes'.", "retryAfter": "0"}}"#,
+                reason::QUOTA_EXCEEDED,
+            ),
+            (
+                413,
+                r#"{"overLimit": {"code": 413, "message": "VolumeSizeExceedsLimit: Requested volume size 20G is larger than maximum allowed limit 10G.", "retryAfter": "0"}}"#,
+                reason::QUOTA_EXCEEDED,
+            ),
+            (
+                413,
+                r#"{"overLimit": {"code": 413, "message": "This request was rate-limited.", "retryAfter": "3"}}"#,
+                "throttled",
+            ),
+            (
+                409,
+                r#"{"NeutronError": {"type": "IpAddressAlreadyAllocated", "message": "IP address 10.0.0.5 already allocated in subnet x", "detail": ""}}"#,
+                reason::CREATE_REFUSED,
+            ),
+            (
+                409,
+                r#"{"NeutronError": {"type": "MacAddressInUse", "message": "Unable to complete operation for network x. The mac address y is in use.", "detail": ""}}"#,
+                reason::CREATE_REFUSED,
+            ),
+            (
+                406,
+                r#"{"computeFault": {"code": 406, "message": "Version 2.60 is not supported by the API."}}"#,
+                reason::NOT_SUPPORTED,
+            ),
+            (
                 409,
                 r#"{"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['port'].", "detail": ""}}"#,
                 reason::QUOTA_EXCEEDED,
@@ -252,6 +302,18 @@ mod tests {
         for (status, body, wanted) in cases {
             assert_eq!(reason_of(complaint(&reply(status, body))), wanted, "{status} {body}");
         }
+    }
+    #[test]
+    fn only_a_refused_create_says_something_of_the_spec() {
+        let of = |fault: Fault| match fault {
+            Fault::Terminal { reason, .. } => reason,
+            _ => "passes",
+        };
+        let invalid = || Complaint::Invalid("x".into());
+        assert_eq!((of(invalid().of_create()), of(invalid().fault())), (INVALID_REQUEST, reason::CLOUD_UNAVAILABLE));
+        let missing = || Complaint::NotFound("x".into());
+        assert_eq!((of(missing().of_create()), of(missing().fault())), (reason::CREATE_REFUSED, "passes"));
+        assert_eq!(of(Complaint::Conflict("x".into()).of_create()), "passes");
     }
     #[test]
     fn a_plain_401_counts_if_keystones_middleware_signed_it() {

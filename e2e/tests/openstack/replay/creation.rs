@@ -154,8 +154,14 @@ async fn case_29_30__an_outage_and_a_proxys_404_change_nothing() {
 #[tokio::test]
 async fn case_31__a_create_that_fails_is_tried_again_with_the_same_port() {
     play("case31__a_create_that_fails_is_tried_again_with_the_same_port", async |stage| {
-        stage.strike(json!({"match": {"kind": "servers", "verb": "create"}, "times": 1, "action": {"status": {"status": 500}}})).await?;
-        stage.ready("srv", &json!({})).await?;
+        stage
+            .strike(json!({"match": {"kind": "servers", "verb": "create"}, "action": {"status": {"status": 500}}}))
+            .await?;
+        stage.create("srv", &spec(&json!({}))).await?;
+        // A fault of the service is no word that nothing happened: it is looked for before it is tried again.
+        stage.wait_said("srv", "InstanceReady", "nobody knows whether it was created: computeFault").await?;
+        stage.emulator.clear_faults().await?;
+        stage.wait_ready("srv").await?;
         assert_eq!((stage.count("ports", "create").await?, stage.living("port").await?.len()), (1, 1));
         Ok(())
     })
