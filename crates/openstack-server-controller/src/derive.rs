@@ -4,7 +4,7 @@ use crate::api::{
     FixedIp, IdentityRef, LocalRef, NetworkParam, OpenStackMachineSpec, OpenStackServerSpec, PortOpts,
     SecurityGroupParam, SubnetParam,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
@@ -76,15 +76,27 @@ fn fill_port(mut port: PortOpts, machine: &OpenStackMachineSpec, defaults: &Defa
     Ok(port)
 }
 
-/// Tells two specs apart, credentials left out: those may be changed in place.
+/// Tells two specs apart. Of the credentials only the region counts: the rest may be changed in place.
 pub fn spec_hash(spec: &OpenStackServerSpec) -> String {
+    let mut value = without_identity(spec);
+    value["region"] = json!(spec.identity_ref.region);
+    hash(&value)
+}
+/// As it was written when the region did not count.
+pub fn spec_hash_without_region(spec: &OpenStackServerSpec) -> String {
+    hash(&without_identity(spec))
+}
+fn without_identity(spec: &OpenStackServerSpec) -> Value {
     let mut value = serde_json::to_value(spec).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         fields.remove("identityRef");
     }
+    value
+}
+fn hash(value: &Value) -> String {
     hex::encode(&Sha256::digest(value.to_string().as_bytes())[..16])
 }
-/// The fields in which two specs differ, credentials left out. Tags are a set.
+/// The fields in which two specs differ; of the credentials only the region. Tags are a set.
 pub fn differing(one: &OpenStackServerSpec, other: &OpenStackServerSpec) -> Vec<String> {
     let sorted = |spec: &OpenStackServerSpec| {
         let tags: BTreeSet<String> = spec.tags.iter().cloned().collect();
@@ -96,14 +108,14 @@ pub fn differing(one: &OpenStackServerSpec, other: &OpenStackServerSpec) -> Vec<
     };
     let (a, b) = (fields(one), fields(other));
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|key| *key != "identityRef").collect();
-    keys.into_iter().filter(|key| a.get(*key) != b.get(*key)).cloned().collect()
+    let region = (one.identity_ref.region != other.identity_ref.region).then(|| "identityRef.region".to_owned());
+    keys.into_iter().filter(|key| a.get(*key) != b.get(*key)).cloned().chain(region).collect()
 }
 
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value)] // json!s are written in place
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn machine(fields: Value) -> OpenStackMachineSpec {
         let mut whole = json!({"flavor": {"filter": {"name": "small"}}, "image": {"id": "i"}});
@@ -165,7 +177,7 @@ mod tests {
         assert!(server_spec(&machine(json!({"ports": [{"network": {"id": "n"}}]})), &none).is_ok());
     }
     #[test]
-    fn credentials_are_not_part_of_the_hash_and_everything_else_is() {
+    fn of_the_credentials_only_the_region_is_part_of_the_hash_and_everything_else_is() {
         let one = server_spec(&machine(json!({})), &defaults()).unwrap();
         let mut other = one.clone();
         other.identity_ref.name = "new".into();
@@ -174,5 +186,10 @@ mod tests {
         other.flavor = Some("large".into());
         assert_ne!(spec_hash(&one), spec_hash(&other));
         assert_eq!(differing(&one, &other), ["flavor"]);
+        other.identity_ref.region = Some("two".into());
+        assert_eq!(differing(&one, &other), ["flavor", "identityRef.region"]);
+        let moved = OpenStackServerSpec { flavor: one.flavor.clone(), ..other };
+        assert_ne!(spec_hash(&one), spec_hash(&moved));
+        assert_eq!(spec_hash_without_region(&one), spec_hash_without_region(&moved));
     }
 }

@@ -7,7 +7,7 @@ use common::engine::estate::Fault;
 use common::engine::owner::OwnerView;
 use common::engine::report::Progress;
 use common::identity::Place;
-use common::ledger::Ledger;
+use common::ledger::{Id, Ledger};
 use common::names::{self, reason as shared};
 use common::peer::{Guard, Verdict, verdict};
 use serde_json::{Value, json};
@@ -65,6 +65,11 @@ pub fn rotated<'a>(found: &OpenStackServer, uid: &str, wanted: Option<&'a Identi
 /// The Cluster that an object belongs to; itself, if it names none.
 pub fn cluster_name(view: &OwnerView) -> String {
     view.labels.get(names::CLUSTER_NAME).cloned().unwrap_or_else(|| view.name.clone())
+}
+/// All ports of a server, as far as they are told.
+pub fn ports_of(server: &OpenStackServer) -> Vec<Id> {
+    let resources = server.status.as_ref().and_then(|it| it.resources.as_ref());
+    resources.map(|it| it.ports.iter().map(|port| port.id.clone()).collect()).unwrap_or_default()
 }
 /// The port of a server in the network of the cluster.
 pub fn management_port(server: &OpenStackServer, network: &str) -> Option<String> {

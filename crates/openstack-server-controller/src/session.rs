@@ -1,4 +1,5 @@
-//! One set of credentials' view of its project: the cloud, one shared list per kind, and what is remembered of soft deletes.
+//! One set of credentials' view of its project: the cloud, one shared list per kind, and what is remembered of deletes that are
+//! not ours to bring about.
 //!
 //! A session never changes its credentials. If a Secret changes, the next pass gets a new session with nothing remembered: a
 //! list that was read as somebody else must never count as absence.
@@ -16,6 +17,11 @@ use std::time::Duration;
 /// How long the reply of a create counts as a read.
 const FRESH: Duration = Duration::from_secs(8);
 
+/// A delete that policy forbids is forbidden for good after so many tries...
+const DENIED_TIMES: u32 = 3;
+/// ...over at least this time.
+const DENIED_TIME: Duration = Duration::from_mins(10);
+
 /// One project as one set of credentials sees it.
 pub struct Session {
     cloud: Arc<dyn Cloud>,
@@ -28,12 +34,16 @@ pub struct Session {
     /// Pools behind the ports of balancers, and when they were asked for.
     backends: Mutex<HashMap<Id, (Boot, Vec<Backend>)>>,
     interval: Duration,
-    /// Soft-deleted servers whose end we may not bring about: to us they are gone.
+    /// Soft-deleted servers are ended for good.
+    forces: bool,
+    /// What we may not end: soft-deleted servers, and addresses that policy keeps. To us they are gone.
     given_up: Mutex<BTreeSet<Id>>,
+    /// Deletes that policy forbids: how often, and since when.
+    denied: Mutex<HashMap<Id, (u32, Boot)>>,
 }
 impl Session {
     /// Nothing is asked yet. Lists are shared for `interval`.
-    pub fn new(cloud: Arc<dyn Cloud>, clock: &SharedClock, interval: Duration) -> Self {
+    pub fn new(cloud: Arc<dyn Cloud>, clock: &SharedClock, interval: Duration, forces: bool) -> Self {
         let observer = |kind: Kind| {
             let cloud = cloud.clone();
             Observer::new(clock.clone(), interval, move || -> BoxFuture<'static, Fetched<Item>> {
@@ -49,7 +59,9 @@ impl Session {
             members: Mutex::new(HashMap::new()),
             backends: Mutex::new(HashMap::new()),
             interval,
+            forces,
             given_up: Mutex::new(BTreeSet::new()),
+            denied: Mutex::new(HashMap::new()),
         }
     }
     /// The cloud itself.
@@ -110,33 +122,58 @@ impl Session {
         let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         fresh.get(&(kind, id.to_owned())).filter(|(at, _)| now.since(*at) < FRESH).map(|(_, item)| item.clone())
     }
-    /// This soft-deleted server cannot be ended by us.
-    pub fn give_up(&self, server: &str) {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(server.to_owned());
+    /// Are soft-deleted servers ended for good? The cloud keeps them so that somebody can bring them back.
+    pub fn forces(&self) -> bool {
+        self.forces
+    }
+    /// This cannot be ended by us.
+    pub fn give_up(&self, id: &str) {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
+    }
+    /// It is wanted again.
+    pub fn take_up(&self, id: &str) {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.denied.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
     /// Was it given up?
-    pub fn gave_up(&self, server: &str) -> bool {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(server)
+    pub fn gave_up(&self, id: &str) -> bool {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+    /// Policy forbids its deletion once more. Is that for good? Rights that are taken away by mistake come back.
+    pub fn denied_for_good(&self, id: &str) -> bool {
+        let now = self.clock.boot();
+        let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        let (times, since) = denied.entry(id.to_owned()).or_insert((0, now));
+        *times += 1;
+        *times >= DENIED_TIMES && now.since(*since) >= DENIED_TIME
     }
 }
 
 /// Makes the cloud for a configuration.
 pub type Connect = Box<dyn Fn(&CloudConfig) -> Result<Arc<dyn Cloud>, Fault> + Send + Sync>;
 
+/// A session that nobody asked for in this time is forgotten: objects are visited more often than that.
+const IDLE: Duration = Duration::from_mins(30);
 /// Sessions beyond this number are forgotten, the longest unused first.
-const MOST: usize = 64;
+const MOST: usize = 4096;
 
 /// All sessions of the process.
 pub struct Sessions {
     connect: Connect,
     clock: SharedClock,
     interval: Duration,
+    forces: bool,
     known: Mutex<HashMap<String, (Boot, Arc<Session>)>>,
 }
 impl Sessions {
     /// None yet.
     pub fn new(connect: Connect, clock: SharedClock, interval: Duration) -> Self {
-        Sessions { connect, clock, interval, known: Mutex::new(HashMap::new()) }
+        Sessions { connect, clock, interval, forces: false, known: Mutex::new(HashMap::new()) }
+    }
+    /// Soft-deleted servers are ended for good.
+    #[must_use]
+    pub fn forcing(self, forces: bool) -> Self {
+        Sessions { forces, ..self }
     }
     /// The session of these credentials. Two that differ in anything, be it only the region, share nothing.
     pub fn of(&self, config: &CloudConfig) -> Result<Arc<Session>, Fault> {
@@ -147,13 +184,67 @@ impl Sessions {
             *used = now;
             return Ok(session.clone());
         }
+        known.retain(|_, (used, _)| now.since(*used) < IDLE);
         if known.len() >= MOST
             && let Some(oldest) = known.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone())
         {
             known.remove(&oldest);
         }
-        let session = Arc::new(Session::new((self.connect)(config)?, &self.clock, self.interval));
+        let session = Arc::new(Session::new((self.connect)(config)?, &self.clock, self.interval, self.forces));
         known.insert(key, (now, session.clone()));
         Ok(session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Client, Connection, Limits};
+    use async_trait::async_trait;
+    use common::testing::one_owner::ToldClock;
+    use common::transport::{Request, Response, Transport, TransportError};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Nowhere;
+    #[async_trait]
+    impl Transport for Nowhere {
+        async fn exchange(&self, _: Request) -> Result<Response, TransportError> {
+            Err(TransportError::NotSent("nowhere".into()))
+        }
+    }
+    fn config(n: usize) -> CloudConfig {
+        let clouds = format!(
+            "clouds: {{c: {{auth_type: v3applicationcredential, auth: {{auth_url: 'http://k/v3', application_credential_id: i, application_credential_secret: s{n}}}}}}}"
+        );
+        crate::clouds::read(&clouds, "c", None, None).unwrap()
+    }
+
+    #[test]
+    fn hundreds_of_credentials_keep_their_sessions_and_unused_ones_are_forgotten() {
+        let time = Arc::new(ToldClock::default());
+        let clock: SharedClock = time.clone();
+        let made = Arc::new(AtomicUsize::new(0));
+        let (count, ticks) = (made.clone(), clock.clone());
+        let connect = Box::new(move |config: &CloudConfig| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let connection = Connection::new(Arc::new(Nowhere), ticks.clone(), config.clone(), Limits::default());
+            Ok(Arc::new(Client::new(connection)) as Arc<dyn Cloud>)
+        });
+        let sessions = Sessions::new(connect, clock, Duration::from_mins(5));
+        // given many sets of credentials, each used at every resync
+        for _ in 0..3 {
+            for n in 0..200 {
+                sessions.of(&config(n)).unwrap();
+            }
+            time.pass(Duration::from_mins(10));
+        }
+        assert_eq!(made.load(Ordering::Relaxed), 200);
+        // when most are not used any more, then they are forgotten, and the others are not
+        for _ in 0..4 {
+            sessions.of(&config(0)).unwrap();
+            time.pass(Duration::from_mins(10));
+        }
+        sessions.of(&config(200)).unwrap();
+        assert_eq!((made.load(Ordering::Relaxed), sessions.known.lock().unwrap().len()), (201, 2));
     }
 }

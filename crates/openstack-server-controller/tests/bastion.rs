@@ -107,12 +107,14 @@ impl World {
         self.time.pass(Duration::from_mins(1));
         progress
     }
-    /// Visits, with somebody who serves the server object: it gets a port, and goes when it is deleted.
+    /// Visits, with somebody who serves the server object: it gets a port, and goes with it when it is deleted.
     async fn serve(&self) {
         for _ in 0..12 {
             self.visit().await;
             let object = self.servers.object();
             if object["metadata"]["deletionTimestamp"].is_string() {
+                let port = object["status"]["resources"]["ports"][0]["id"].as_str().unwrap_or_default().to_owned();
+                self.wire.cloud(|cloud, now| cloud.delete_by_hand(now, &port).unwrap());
                 *self.servers.object.lock().unwrap() = None;
             } else if object["metadata"].is_object() && object["status"].is_null() {
                 let port = self.wire.plant("port", json!({"network_id": PRIVATE, "fixed_ips": []}));
@@ -292,4 +294,138 @@ async fn a_pinned_address_that_would_have_to_be_made_beside_another_is_refused_l
     world.serve().await;
     let left = world.wire.living("fip");
     assert_eq!((world.address(), left.len(), &left[0].id), ("203.0.113.77".into(), 1, &pinned));
+}
+
+/// Somebody leads an address elsewhere, by the cloud's own API.
+async fn lead(world: &World, floating: &str, port: Option<&str>) {
+    use common::transport::Transport;
+    let ask = |method: &str, path: &str, token: &str, body: Value| {
+        let request = http::Request::builder().method(method).uri(format!("http://cloud.test{path}"));
+        request.header("x-auth-token", token).body(body.to_string().into_bytes()).unwrap()
+    };
+    let proof = json!({"auth": {"identity": {"methods": ["application_credential"], "application_credential": {"id": "controller", "secret": "secret-1"}}}});
+    let reply = world.wire.exchange(ask("POST", "/identity/v3/auth/tokens", "", proof)).await.unwrap();
+    let token = reply.headers()["x-subject-token"].to_str().unwrap().to_owned();
+    let path = format!("/networking/v2.0/floatingips/{floating}");
+    let reply = world.wire.exchange(ask("PUT", &path, &token, json!({"floatingip": {"port_id": port}}))).await.unwrap();
+    assert!(reply.status().is_success());
+}
+
+#[tokio::test]
+async fn a_pinned_address_is_never_taken_from_somebody_elses_port() {
+    let mut world = World::new();
+    let theirs = world.wire.plant("port", json!({"name": "other-bastion-0", "network_id": PRIVATE, "fixed_ips": []}));
+    let address = json!({"floating_network_id": PUBLIC, "floating_ip_address": "203.0.113.77", "port_id": theirs});
+    let pinned = world.wire.plant("fip", address);
+    world.edit(|spec| spec["bastion"]["floatingIP"] = json!("203.0.113.77"));
+    world.serve().await;
+    let said = world.said("BastionReady");
+    assert!(said.starts_with("False/FloatingIPError") && said.contains(&theirs), "{said}");
+    assert!(world.said("Ready").starts_with("True"), "{}", world.said("Ready"));
+    assert_eq!(world.wire.living("fip")[0].fields["port_id"], json!(theirs));
+    // when it is set free, then it is used
+    lead(&world, &pinned, None).await;
+    world.serve().await;
+    assert!(world.said("BastionReady").starts_with("True"), "{}", world.said("BastionReady"));
+    let own = world.servers.object()["status"]["resources"]["ports"][0]["id"].clone();
+    assert_eq!(world.wire.living("fip")[0].fields["port_id"], own);
+    // when somebody takes it, then the bastion does not take it back, and says so
+    lead(&world, &pinned, Some(&theirs)).await;
+    world.serve().await;
+    assert_eq!(world.wire.living("fip")[0].fields["port_id"], json!(theirs));
+    assert!(world.said("BastionReady").starts_with("False/FloatingIPError"), "{}", world.said("BastionReady"));
+    // when the bastion is replaced, then a port of its own that the address led to is no obstacle
+    lead(&world, &pinned, own.as_str()).await;
+    world.edit(|spec| spec["bastion"]["spec"]["flavor"]["id"] = json!("3"));
+    world.serve().await;
+    assert!(world.said("BastionReady").starts_with("True"), "{}", world.said("BastionReady"));
+    assert_eq!(world.servers.did("create"), 2);
+}
+
+#[tokio::test]
+async fn a_pinned_address_that_is_taken_after_it_was_listed_is_not_taken_back() {
+    let mut world = World::new();
+    let theirs = world.wire.plant("port", json!({"name": "other", "network_id": PRIVATE, "fixed_ips": []}));
+    let address = json!({"floating_network_id": PUBLIC, "floating_ip_address": "203.0.113.77", "port_id": null});
+    let pinned = world.wire.plant("fip", address);
+    world.edit(|spec| spec["bastion"]["floatingIP"] = json!("203.0.113.77"));
+    // given a list that shows it free, read while the server is made
+    while world.servers.object()["metadata"].is_null() {
+        world.visit().await;
+    }
+    let port = world.wire.plant("port", json!({"network_id": PRIVATE, "fixed_ips": []}));
+    world.servers.change("serve", |it| it["status"] = ready(&port));
+    lead(&world, &pinned, Some(&theirs)).await;
+    for _ in 0..10 {
+        world.visit().await;
+        assert_eq!(world.wire.living("fip")[0].fields["port_id"], json!(theirs));
+    }
+    assert!(world.said("BastionReady").starts_with("False/FloatingIPError"), "{}", world.said("BastionReady"));
+}
+
+#[tokio::test]
+async fn the_address_of_a_bastion_is_the_one_in_the_network_of_the_cluster() {
+    let world = World::new();
+    world.visit().await;
+    world.visit().await;
+    world.visit().await;
+    let other = "7e700000-0000-4000-8000-000000000002";
+    let plant = |network: &str, address: &str| {
+        let fixed = json!([{"subnet_id": "s", "ip_address": address}]);
+        world.wire.plant("port", json!({"network_id": network, "fixed_ips": fixed}))
+    };
+    let ports = [plant(other, "10.1.0.9"), plant(PRIVATE, "10.0.0.9")];
+    let mut status = ready("");
+    // Nova's addresses go by the names of networks
+    status["addresses"] =
+        json!([{"type": "InternalIP", "address": "10.1.0.9"}, {"type": "InternalIP", "address": "10.0.0.9"}]);
+    status["resolved"]["ports"] = json!([{"name": "a", "networkID": other}, {"name": "b", "networkID": PRIVATE}]);
+    status["resources"]["ports"] = json!([{"id": ports[0]}, {"id": ports[1]}]);
+    world.servers.change("serve", |it| it["status"] = status);
+    world.serve().await;
+    assert!(world.said("BastionReady").starts_with("True"), "{}", world.said("BastionReady"));
+    assert_eq!(world.cluster.stored().status["bastion"]["ip"], "10.0.0.9");
+}
+
+#[tokio::test]
+async fn a_network_that_is_named_by_nothing_is_no_network() {
+    let mut world = World::new();
+    world.edit(|spec| spec["network"] = json!({"filter": {"name": ""}}));
+    world.visit().await;
+    assert!(world.said("Ready").contains("named in no way"), "{}", world.said("Ready"));
+}
+
+#[tokio::test]
+async fn an_address_that_policy_keeps_is_let_go_of_after_a_while_and_told() {
+    let mut world = World::new();
+    world.serve().await;
+    let id = world.wire.living("fip")[0].id.clone();
+    world.wire.cloud(|cloud, _| cloud.kit_mut().denials.deny("controller", "floatingips.delete"));
+    // given a bastion that is not wanted any more: for a while the right may come back
+    world.edit(|spec| spec["bastion"]["enabled"] = json!(false));
+    for _ in 0..6 {
+        world.visit().await;
+        *world.servers.object.lock().unwrap() = None;
+    }
+    assert!(world.said("BastionReady").starts_with("False/FloatingIPError"), "{}", world.said("BastionReady"));
+    // then the address leads nowhere, keeps its mark, and nobody waits for it
+    world.serve().await;
+    assert!(world.said("BastionReady").starts_with("True/NotWanted"), "{}", world.said("BastionReady"));
+    let left = &world.wire.living("fip")[0];
+    assert_eq!((&left.id, &left.fields["port_id"]), (&id, &Value::Null));
+    assert!(left.tags.as_ref().unwrap().contains_key("custody-owner"));
+    // when the bastion is wanted again, then it has the same address again
+    world.edit(|spec| spec["bastion"]["enabled"] = json!(true));
+    world.serve().await;
+    assert_eq!((world.wire.living("fip").len(), &world.wire.living("fip")[0].id), (1, &id));
+    assert!(world.said("BastionReady").starts_with("True/Ready"), "{}", world.said("BastionReady"));
+    // and the cluster can go
+    world.cluster.delete();
+    for _ in 0..20 {
+        world.serve().await;
+        if world.cluster.stored().gone {
+            break;
+        }
+    }
+    assert!(world.cluster.stored().gone, "{}", world.said("Ready"));
 }

@@ -4,6 +4,7 @@ use crate::cloud::{FloatingIp, Item};
 use common::concern::Concern;
 use common::identity::MarkSeen;
 use common::ledger::{Id, Record};
+use std::collections::BTreeSet;
 
 /// What it is decided on.
 #[derive(Clone, Copy, Debug)]
@@ -18,10 +19,21 @@ pub(super) struct Scene<'a> {
     pub(super) adopts: bool,
     /// The port that the bastion stands behind, once it can be told.
     pub(super) target: Option<&'a str>,
+    /// All ports of the bastion, once they can be told.
+    pub(super) own: &'a BTreeSet<Id>,
     /// The address that status tells of.
     pub(super) before: Option<&'a str>,
     /// Whose marks count.
     pub(super) concern: &'a Concern,
+}
+/// Why an address that is not our own cannot be led to the bastion: it leads to a port of somebody else's, who would only take it
+/// back.
+pub(super) fn taken(address: &FloatingIp, own: &BTreeSet<Id>) -> Option<String> {
+    let port = address.port.as_ref().filter(|port| !own.is_empty() && !own.contains(*port))?;
+    Some(format!(
+        "floatingIP {} leads to port {port}, which is not the bastion's: set it free, or name another",
+        address.address
+    ))
 }
 impl Scene<'_> {
     /// One of our own, made or taken over or about to be: it outlives every server that it leads to.
@@ -45,7 +57,7 @@ impl Scene<'_> {
             return match all.iter().find(|(_, it)| it.address == address) {
                 // One that we had to make ourselves stays ours.
                 Some((item, _)) if self.concern.touches(&item.mark()) => Ok(make(None)),
-                Some((_, it)) => Ok(Wish::Use(it.id.clone())),
+                Some((_, it)) => taken(it, self.own).map_or_else(|| Ok(Wish::Use(it.id.clone())), Err),
                 None => match all.iter().find(|(_, it)| self.record.and_then(Record::id) == Some(&it.id)) {
                     // Only an administrator may ask for a given address: the one there is is not risked for it.
                     Some((_, it)) if self.has_own() => Err(format!(

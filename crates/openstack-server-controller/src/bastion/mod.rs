@@ -4,11 +4,12 @@ pub mod controller;
 pub mod estate;
 mod networks;
 pub mod reconcile;
+mod standing;
 
 use crate::api::{
     ApiServerSpec, FailureDomain, IdentityRef, OpenStackClusterSpec, OpenStackServer, OpenStackServerSpec,
 };
-use crate::derive::{differing, spec_hash};
+use crate::derive::{differing, spec_hash, spec_hash_without_region};
 use crate::names::{ENDPOINT_READY, reason};
 use crate::parents::{held_by_capo, request_adoption};
 use crate::servers::{is_owned, was_ready};
@@ -86,7 +87,12 @@ pub fn decide(
 fn change(wanted: &OpenStackServerSpec, found: &OpenStackServer, adopts: bool) -> Option<String> {
     let differs = || format!("its spec changed: {}", differing(wanted, &found.spec).join(", "));
     match found.annotations().get(SPEC_HASH) {
-        Some(hash) => (*hash != spec_hash(wanted)).then(differs),
+        Some(hash) => {
+            // Servers are not replaced for being stamped before the region counted.
+            let here = wanted.identity_ref.region == found.spec.identity_ref.region;
+            let same = *hash == spec_hash(wanted) || here && *hash == spec_hash_without_region(wanted);
+            (!same).then(differs)
+        }
         // The Go provider's versions derive one spec in several ways; what is taken over is taken as it stands.
         None if adopts => None,
         None => (!differing(wanted, &found.spec).is_empty()).then(differs),
@@ -211,6 +217,30 @@ mod tests {
         let stranger = found("a", condition("Ready", "Reconciled"), json!({}));
         assert!(matches!(decide(Some(&spec("a")), Some(&stranger), "other", false), Step::Refuse(_)));
         assert_eq!(decide(None, Some(&stranger), "other", false), Step::Nothing);
+    }
+    #[test]
+    fn another_region_replaces_a_bastion_and_an_older_stamp_does_not() {
+        let ready = |hash: String, region: Option<&str>| {
+            let mut server = found("a", condition("Ready", "Reconciled"), json!({"annotations": {SPEC_HASH: hash}}));
+            server.spec.identity_ref.region = region.map(str::to_owned);
+            server
+        };
+        let in_region = |region: Option<&str>| {
+            let mut wanted = spec("a");
+            wanted.identity_ref.region = region.map(str::to_owned);
+            wanted
+        };
+        for region in [None, Some("one")] {
+            let wanted = in_region(region);
+            for hash in [spec_hash(&wanted), spec_hash_without_region(&wanted)] {
+                assert_eq!(decide(Some(&wanted), Some(&ready(hash.clone(), region)), "u", false), Step::Use);
+                let moved = decide(Some(&in_region(Some("two"))), Some(&ready(hash, region)), "u", false);
+                assert_eq!(moved, Step::Delete("its spec changed: identityRef.region".into()));
+            }
+        }
+        // what was taken over in another region than the spec names is taken as it stands
+        let adopted = ready(spec_hash(&in_region(Some("two"))), None);
+        assert_eq!(decide(Some(&in_region(Some("two"))), Some(&adopted), "u", true), Step::Use);
     }
     /// As the Go provider left it.
     fn of_capo(spec: &OpenStackServerSpec, annotations: Value) -> OpenStackServer {

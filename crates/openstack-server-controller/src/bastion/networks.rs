@@ -1,13 +1,17 @@
 //! Where a cluster stands: its network, the one that floating addresses come from, and the zones that machines can stand in.
 use super::reconcile::Subject;
-use crate::api::{NetworkParam, NetworkStatus, OpenStackClusterSpec, OpenStackClusterStatus, SubnetStatus};
-use crate::cloud::{Cloud, Found, Lookup, Query};
+use crate::api::{
+    NetworkParam, NetworkStatus, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer, SubnetStatus,
+};
+use crate::cloud::{Cloud, Found, Item, Kind, Lookup, Query};
 use crate::inputs::Inputs;
 use crate::parents::missing;
 use crate::resolve::{Resolver, Unresolved, neutron_query, reason_of};
+use crate::session::Session;
 use common::conditions::{READY, find};
-use common::engine::estate::Fault;
+use common::engine::estate::{Fault, Freshness};
 use common::engine::report::Progress;
+use common::ledger::Id;
 use std::collections::BTreeSet;
 
 /// What was found.
@@ -99,6 +103,9 @@ impl Survey<'_> {
             return found.ok_or_else(|| Unresolved::Failed(format!("there is no network {id}")));
         }
         let query: Query = network.filter.as_ref().map(neutron_query).unwrap_or_default();
+        if query.is_empty() {
+            return Err(Unresolved::Failed("a network is named in no way".into()));
+        }
         let asked = format!("{query:?}");
         let mut found = self.cloud.find(Lookup::Networks, query).await?;
         match found.len() {
@@ -106,4 +113,27 @@ impl Survey<'_> {
             many => Err(Unresolved::Failed(format!("{many} networks match {asked}: it must be one"))),
         }
     }
+}
+
+/// The address of the port in the network of the cluster. Where all ports are in one network, the server's status tells it.
+pub(super) async fn address_inside(
+    session: &Session,
+    server: &OpenStackServer,
+    port: Option<&str>,
+) -> Result<Option<String>, Fault> {
+    let status = server.status.clone().unwrap_or_default();
+    let networks: BTreeSet<Id> =
+        status.resolved.into_iter().flat_map(|it| it.ports).map(|port| port.network_id).collect();
+    let Some(port) = port.filter(|_| networks.len() > 1) else {
+        return Ok(status.addresses.into_iter().find(|it| it.type_ == "InternalIP").map(|it| it.address));
+    };
+    let listed = session.snapshots(&BTreeSet::from([Kind::Port]), Freshness::Any).await?;
+    let is_meant = |item: &&Item| *item.id() == port;
+    let found = match listed.iter().flat_map(|it| &it.items).find(is_meant).cloned() {
+        Some(item) => Some(item),
+        None => session.cloud().get(Kind::Port, port).await?,
+    };
+    let Some(Item::Port(port)) = found else { return Ok(None) };
+    let addresses = port.fixed_ips.into_iter().map(|(_, address)| address);
+    Ok(addresses.min_by_key(|address| address.contains(':')))
 }

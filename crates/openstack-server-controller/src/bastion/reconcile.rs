@@ -1,17 +1,19 @@
 //! One visit of one cluster, as a table of contents: the network is found, the cluster is ready, then comes the bastion.
 use super::address::Scene;
 use super::estate::{BastionEstate, Wish as Address, slot};
-use super::networks::{Networks, Survey};
+use super::networks::{Networks, Survey, address_inside};
+use super::standing::{Addresses, Bastion, Shown, reason_for, stand, trouble, whole};
 use super::{CONTROLLER, KIND, Made, SPEC_HASH, Step, decide, endpoint, failure_domains, mend, unsupported};
 use crate::api::{
-    BastionStatus, GROUP, IdentityRef, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer,
-    OpenStackServerSpec,
+    GROUP, IdentityRef, OpenStackClusterSpec, OpenStackClusterStatus, OpenStackServer, OpenStackServerSpec,
 };
 use crate::cloud::Kind;
 use crate::derive::{Defaults, differing, server_spec, spec_hash};
 use crate::inputs::{Inputs, Missing};
 use crate::names::{BASTION_READY, CAPO, reason};
-use crate::parents::{cluster_name, ledger, management_port, missing, on_its_way_out, rotated, serves, waiting};
+use crate::parents::{
+    cluster_name, ledger, management_port, missing, on_its_way_out, ports_of, rotated, serves, waiting,
+};
 use crate::servers::{Parent, Servers, is_owned, server};
 use crate::session::{Session, Sessions};
 use common::clock::SharedClock;
@@ -22,6 +24,7 @@ use common::engine::estate::{Fault, Freshness};
 use common::engine::fence::TOO_LATE;
 use common::engine::owner::{OwnerApi, OwnerView};
 use common::engine::report::{Note, Progress, Report};
+use common::ledger::Id;
 use common::names::{self, reason as shared};
 use common::peer::{Verdict, verdict};
 use common::status::{Wish, Written, write};
@@ -57,13 +60,6 @@ pub struct Reconciler {
     clock: SharedClock,
 }
 
-/// How the bastion stands.
-struct Bastion {
-    status: Tri,
-    reason: &'static str,
-    message: String,
-    shown: Shown,
-}
 /// Does somebody else serve the cluster, or is it not to be told yet whose it is?
 fn unserved_here(progress: &Progress) -> bool {
     const REASONS: [&str; 7] = [
@@ -76,16 +72,6 @@ fn unserved_here(progress: &Progress) -> bool {
         shared::OWNER_ID_INVALID,
     ];
     matches!(progress, Progress::Blocked { reason, .. } if REASONS.contains(reason))
-}
-
-/// What status says of the bastion.
-enum Shown {
-    /// What it said before.
-    AsBefore,
-    /// Nothing any more.
-    Nothing,
-    /// This.
-    This(Box<BastionStatus>),
 }
 
 impl Reconciler {
@@ -227,13 +213,22 @@ impl Reconciler {
         }
         let usable = found.as_ref().filter(|_| step == Step::Use);
         let target = usable.and_then(|server| management_port(server, &networks.network.id));
-        let address = self.address(subject, wanted.is_some(), networks, &session, target.as_deref(), known).await?;
+        let own: BTreeSet<_> = usable.map(ports_of).unwrap_or_default().into_iter().chain(target.clone()).collect();
+        let inside = match usable {
+            Some(it) => address_inside(&session, it, target.as_deref()).await.map_err(Progress::Failed)?,
+            None => None,
+        };
+        let leads = (target.as_deref(), &own);
+        let address = self.address(subject, wanted.is_some(), networks, &session, leads, known).await?;
         let concern = Concern::of(view, CONTROLLER, self.engine.place_of(view));
-        let estate = BastionEstate::new(session, address, concern, target);
+        let estate = BastionEstate::new(session, address, concern, target, own);
         let mut report = self.engine.pass(view, paused, api, &estate).await;
         report.notes.extend(notes);
+        let left = estate.left().into_iter();
+        report.notes.extend(left.map(|message| Note { warning: true, reason: "FloatingIPLeft", message }));
         let floating = slot().and_then(|slot| report.ids.get(&slot).cloned()).and_then(|id| estate.seen(&id));
-        let bastion = stand(&step, usable, floating.map(|it| it.address), &report.progress);
+        let told = Addresses { inside, floating: floating.map(|it| it.address) };
+        let bastion = stand(&step, usable, told, &report.progress);
         if report.progress == Progress::Done && !matches!(step, Step::Use | Step::Nothing) {
             report.progress = waiting(bastion.message.clone());
         }
@@ -324,7 +319,7 @@ impl Reconciler {
         wanted: bool,
         networks: &Networks,
         session: &Session,
-        target: Option<&str>,
+        (target, own): (Option<&str>, &BTreeSet<Id>),
         known: &OpenStackClusterStatus,
     ) -> Result<Address, Progress> {
         let Some(external) = networks.external.as_ref().filter(|_| wanted) else { return Ok(Address::None) };
@@ -336,20 +331,28 @@ impl Reconciler {
             record: slot().and_then(|slot| ledger.as_ref()?.records.get(&slot)),
             adopts: self.engine.guard().adopts(view, CAPO),
             target,
+            own,
             before: known.bastion.as_ref().and_then(|it| it.floating_ip.as_deref()),
             concern: &concern,
         };
         let kinds = BTreeSet::from([Kind::FloatingIp]);
-        let snapshots = if scene.needs_list() {
-            session.snapshots(&kinds, Freshness::Any).await.map_err(Progress::Failed)?
-        } else {
-            Vec::new()
-        };
-        let refused = |message: String| Progress::Blocked { reason: reason::FLOATING_IP_ERROR, message };
-        scene.wish(snapshots.iter().flat_map(|it| &it.items)).map_err(refused)
+        if !scene.needs_list() {
+            return scene.wish(std::iter::empty()).map_err(refused_address);
+        }
+        let listed = session.snapshots(&kinds, Freshness::Any).await.map_err(Progress::Failed)?;
+        if let Ok(wish) = scene.wish(listed.iter().flat_map(|it| &it.items)) {
+            return Ok(wish);
+        }
+        // A port that is gone since, or an address that has come, is no reason to refuse.
+        let now = Freshness::SentAfter(self.clock.boot());
+        let listed = session.snapshots(&kinds, now).await.map_err(Progress::Failed)?;
+        scene.wish(listed.iter().flat_map(|it| &it.items)).map_err(refused_address)
     }
 }
 
+fn refused_address(message: String) -> Progress {
+    Progress::Blocked { reason: reason::FLOATING_IP_ERROR, message }
+}
 /// The bastion's own credentials, or else those of the cluster. None where the spec says nothing of the bastion any more: its
 /// server ends with those it has.
 fn identity(spec: &OpenStackClusterSpec) -> Option<&IdentityRef> {
@@ -359,68 +362,4 @@ fn identity(spec: &OpenStackClusterSpec) -> Option<&IdentityRef> {
 /// What the server of the bastion is called.
 pub fn server_name(view: &OwnerView) -> String {
     format!("{}-bastion", cluster_name(view))
-}
-/// With everything that is told here: what the bastion has no longer is taken away, what others wrote beside it stays.
-fn whole(bastion: &BastionStatus) -> Value {
-    let mut told = json!({"id": null, "name": null, "sshKeyName": null, "state": null, "ip": null, "floatingIP": null});
-    if let (Value::Object(told), Value::Object(has)) = (&mut told, json!(bastion)) {
-        told.extend(has);
-    }
-    told
-}
-fn reason_for(progress: &Progress) -> &'static str {
-    progress.obstacle().map_or(reason::CLOUD_UNAVAILABLE, |(why, _)| why)
-}
-/// What keeps a pass from being done, if something does.
-fn trouble(progress: &Progress) -> Option<String> {
-    match progress {
-        Progress::Blocked { reason, message } => (*reason != shared::PAUSED).then(|| message.clone()),
-        Progress::Failed(fault) => Some(fault.to_string()),
-        Progress::Done | Progress::Waiting { .. } | Progress::Gone | Progress::Stale(_) => None,
-    }
-}
-fn stand(step: &Step, server: Option<&OpenStackServer>, floating: Option<String>, progress: &Progress) -> Bastion {
-    let not = |message: String| Bastion {
-        status: Tri::False,
-        reason: reason::INSTANCE_NOT_READY,
-        message,
-        shown: Shown::AsBefore,
-    };
-    let server = match (step, server) {
-        // What is left of it may not go yet.
-        (Step::Nothing, _) if let Some(why) = trouble(progress) => {
-            return Bastion { reason: reason::FLOATING_IP_ERROR, shown: Shown::Nothing, ..not(why) };
-        }
-        (Step::Nothing, _) => {
-            return Bastion { status: Tri::True, reason: "NotWanted", message: String::new(), shown: Shown::Nothing };
-        }
-        (Step::Use, Some(server)) => server,
-        (Step::Create | Step::Use, _) => return not("the server is being made".into()),
-        (Step::Delete(why), _) => {
-            return Bastion { shown: Shown::Nothing, ..not(format!("the server is being deleted: {why}")) };
-        }
-        (Step::Wait(why), _) => return not(why.clone()),
-        (Step::Refuse(why), _) => return Bastion { reason: reason::INSTANCE_STATE_ERROR, ..not(why.clone()) },
-    };
-    let status = server.status.clone().unwrap_or_default();
-    let ip = status.addresses.iter().find(|it| it.type_ == "InternalIP").map(|it| it.address.clone());
-    let shown = BastionStatus {
-        id: status.instance_id,
-        name: server.metadata.name.clone(),
-        ssh_key_name: Some(server.spec.ssh_key_name.clone()).filter(|it| !it.is_empty()),
-        state: status.instance_state,
-        ip,
-        floating_ip: floating,
-        ..BastionStatus::default()
-    };
-    let shown = Shown::This(Box::new(shown));
-    match progress {
-        Progress::Done => Bastion { status: Tri::True, reason: reason::READY, message: String::new(), shown },
-        Progress::Blocked { message, .. } => {
-            Bastion { reason: reason::FLOATING_IP_ERROR, shown, ..not(message.clone()) }
-        }
-        Progress::Failed(fault) => Bastion { reason: reason::FLOATING_IP_ERROR, shown, ..not(fault.to_string()) },
-        Progress::Waiting { message, .. } => Bastion { shown, ..not(message.clone()) },
-        Progress::Gone | Progress::Stale(_) => Bastion { shown: Shown::AsBefore, ..not(String::new()) },
-    }
 }
