@@ -1,14 +1,16 @@
 //! `plan`, `audit`, `takeover`, `release`, `doctor`: what is special about them here. Credentials belong to objects, so an
 //! audit looks into every project that some object has credentials for.
-use crate::api::{OpenStackCluster, OpenStackMachine, OpenStackServer, OpenStackServerSpec};
+use crate::api::{OpenStackCluster, OpenStackMachine, OpenStackServer};
 use crate::args::OpenStackArgs;
-use crate::cloud::{Item, Kind};
 use crate::grants::GRANTS;
 use crate::keeper::Keeper;
 use crate::kube_inputs::KubeInputs;
+use crate::preflight::look_ahead;
+use crate::quota::Needs;
 use crate::reconcile::{Reconciler, Subject};
 use crate::secrets::named;
 use crate::session::Session;
+use crate::sight::Sight;
 use crate::{bastion, machine};
 use common::engine::estate::Freshness;
 use common::engine::fence::Open;
@@ -21,12 +23,12 @@ use common::names;
 use common::operator::audit::judge;
 use common::operator::desk::{self, Seen, refuse_filters};
 use common::operator::doctor::{Check, Health};
-use common::operator::{Found, Owner, doctor, full_name, plan, render};
+use common::operator::{Owner, doctor, full_name, plan, render};
 use common::process::cli::{FAILED, Inspect, ORPHANS_FOUND, Release, Takeover, say};
 use common::process::run::Failure;
 use kube::api::ObjectMeta;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -57,17 +59,14 @@ async fn connect(inspect: &Inspect<OpenStackArgs>) -> Result<Desk, Failure> {
 impl Desk {
     /// One session for each project that an owner has credentials for, by scope; and why some cannot be looked into.
     async fn projects(&self) -> (BTreeMap<String, Arc<Session>>, Vec<String>) {
+        let servers = self.owners.owners.iter().map(|it| (&it.view, &it.object.spec.identity_ref));
+        // A cluster can have a floating IP, and a machine members, in a project where no server is left.
+        let clusters = self.clusters.owners.iter().map(|it| (&it.view, &it.object.spec.identity_ref));
+        let machines = self.machines.owners.iter();
+        let machines = machines.filter_map(|it| Some((&it.view, it.object.spec.identity_ref.as_ref()?)));
         let (mut projects, mut closed) = (BTreeMap::new(), Vec::new());
-        for Seen { object, view, .. } in &self.owners.owners {
-            match self.reconciler.session_of(view, &object.spec).await {
-                Ok((session, identity)) => drop(projects.entry(identity.scope()).or_insert(session)),
-                Err(progress) => closed.push(format!("{}: {}", full_name(view), said(&progress))),
-            }
-        }
-        // A cluster can have a floating IP in a project where no server is left.
-        for Seen { object, view, .. } in &self.clusters.owners {
-            let spec = OpenStackServerSpec { identity_ref: object.spec.identity_ref.clone(), ..Default::default() };
-            match self.reconciler.session_of(view, &spec).await {
+        for (view, identity) in servers.chain(clusters).chain(machines) {
+            match self.reconciler.session_of(view, identity).await {
                 Ok((session, identity)) => drop(projects.entry(identity.scope()).or_insert(session)),
                 Err(progress) => closed.push(format!("{}: {}", full_name(view), said(&progress))),
             }
@@ -79,24 +78,15 @@ impl Desk {
         [self.owners.known(), self.clusters.known(), self.machines.known()].concat()
     }
     /// Everything that the projects show.
-    async fn found(&self, projects: &BTreeMap<String, Arc<Session>>) -> Result<Vec<Found>, Failure> {
-        let kinds: BTreeSet<Kind> = Kind::ALL.into();
-        let mut all = Vec::new();
-        for session in projects.values() {
-            let snapshots = session.snapshots(&kinds, Freshness::SentAfter(self.owners.clock.boot())).await?;
-            all.extend(snapshots.iter().flat_map(|snapshot| snapshot.items.iter().map(found)));
+    async fn look(&self, projects: &BTreeMap<String, Arc<Session>>) -> Sight {
+        let mut sight = Sight::default();
+        for (scope, session) in projects {
+            sight.look(scope, session, Freshness::SentAfter(self.owners.clock.boot())).await;
         }
-        Ok(all)
+        sight
     }
 }
 
-fn found(item: &Item) -> Found {
-    let parent = match item {
-        Item::Trunk(trunk) => Some(trunk.port.clone()),
-        _ => None,
-    };
-    Found { kind: item.kind().name(), id: item.id().clone(), mark: item.mark(), name: item.name().to_owned(), parent }
-}
 fn said(progress: &Progress) -> String {
     match progress {
         Progress::Waiting { reason, message, .. } | Progress::Blocked { reason, message } => {
@@ -122,7 +112,7 @@ pub async fn plan(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure>
     let desk = connect(inspect).await?;
     let owners = &desk.owners;
     let mut steps = Vec::new();
-    let mut creates: BTreeMap<String, (Arc<Session>, BTreeMap<&'static str, i64>)> = BTreeMap::new();
+    let mut projects: BTreeMap<String, (Arc<Session>, Needs)> = BTreeMap::new();
     for Seen { object, view, status } in &owners.owners {
         let subject = Subject { view, spec: &object.spec, status: Some(status) };
         let (estate, session) = match desk.reconciler.estate(subject).await {
@@ -135,33 +125,19 @@ pub async fn plan(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure>
         let paused = view.annotations.contains_key(names::PAUSED).then(|| "paused by its annotation".to_owned());
         let mut preview = preview(&owners.settings, &owners.clock, &owners.random, view, paused, &estate).await;
         let scope = session.cloud().identity().await?.scope();
-        for act in &mut preview.acts {
-            if let Act::Create { slot, .. } = act {
-                let counts = &mut creates.entry(scope.clone()).or_insert_with(|| (session.clone(), BTreeMap::new())).1;
-                let name = if slot.starts_with("server") {
-                    "instances"
-                } else if slot.starts_with("port") {
-                    "ports"
-                } else {
-                    continue;
-                };
-                *counts.entry(name).or_default() += 1;
-            }
-            veil(act);
-        }
+        let (_, needs) = projects.entry(scope).or_insert_with(|| (session.clone(), Needs::default()));
+        let lacking = look_ahead(session.cloud(), &preview.acts, needs).await;
+        let lacking = lacking.unwrap_or_else(|fault| vec![format!("what it names cannot be looked up: {fault}")]);
+        preview.acts.iter_mut().for_each(veil);
         steps.extend(plan::steps(&full_name(view), &preview));
+        steps.extend(lacking.iter().map(|why| plan::Step::blocked(&full_name(view), why)));
     }
-    for (scope, (session, wanted)) in creates {
-        let quotas = session.cloud().quotas().await?;
-        for (name, used, most) in quotas.iter().filter(|(_, _, most)| *most >= 0) {
-            let more = wanted.get(name.as_str()).copied().unwrap_or_default();
-            if used + more > *most {
-                steps.push(plan::Step::blocked(
-                    &scope,
-                    &format!("quota of {name}: {used} of {most} used, {more} more would be made"),
-                ));
-            }
-        }
+    for (scope, (session, needs)) in projects {
+        let short = match session.cloud().quotas().await {
+            Ok(quotas) => needs.short(&quotas),
+            Err(fault) => vec![format!("quotas cannot be asked for: {fault}")],
+        };
+        steps.extend(short.iter().map(|why| plan::Step::blocked(&scope, why)));
     }
     owners.end_plan(&steps)
 }
@@ -170,11 +146,16 @@ pub async fn plan(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure>
 pub async fn audit(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure> {
     refuse_filters(&inspect.kube.filter())?;
     let desk = connect(inspect).await?;
-    let (projects, closed) = desk.projects().await;
+    let (projects, mut closed) = desk.projects().await;
+    let sight = desk.look(&projects).await;
+    closed.extend(sight.unseen);
     for why in &closed {
-        tracing::warn!(why, "its project was not looked into");
+        tracing::warn!(why, "was not looked into");
     }
-    let findings = judge(&desk.found(&projects).await?, &desk.known(), &desk.owners.settings.installation);
+    for what in &sight.absent {
+        tracing::info!(what, "nothing to look at");
+    }
+    let findings = judge(&sight.found, &desk.known(), &desk.owners.settings.installation);
     say(&render(&findings, inspect.output)?);
     let orphans = findings.iter().any(|finding| finding.verdict.is_orphan());
     Ok(ExitCode::from(end_of_audit(orphans, closed.is_empty())))
@@ -270,9 +251,10 @@ pub async fn doctor(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failur
             Err(fault) => Check::new(Health::Bad, "cloud: Nova", fault.to_string()),
         });
     }
-    if let Ok(found) = desk.found(&projects).await {
-        checks.push(doctor::installation(&found, &desk.known(), &owners.settings.installation));
-    }
+    let sight = desk.look(&projects).await;
+    checks.extend(sight.absent.into_iter().map(|what| Check::new(Health::Good, "cloud: services", what)));
+    checks.extend(sight.unseen.into_iter().map(|why| Check::new(Health::Bad, "cloud: lists", why)));
+    checks.push(doctor::installation(&sight.found, &desk.known(), &owners.settings.installation));
     owners.end_doctor(&checks)
 }
 

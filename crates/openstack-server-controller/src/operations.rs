@@ -5,7 +5,7 @@ use http::Method;
 /// Service, operations and request ids.
 pub const NAMES: Names = Names { service: "openstack", operation, request_id: "x-openstack-request-id" };
 /// Collections in use; anything else is `other`.
-const COLLECTIONS: [&str; 23] = [
+const COLLECTIONS: [&str; 24] = [
     "servers",
     "flavors",
     "os-server-groups",
@@ -21,6 +21,7 @@ const COLLECTIONS: [&str; 23] = [
     "extensions",
     "images",
     "volumes",
+    "types",
     "tokens",
     "limits",
     "quotas",

@@ -1,7 +1,7 @@
 //! One visit of one server, as a table of contents. No kube client and no socket in it: production and the simulator call
 //! the same function.
 use crate::adopt;
-use crate::api::{OpenStackServerSpec, ResolvedServer};
+use crate::api::{IdentityRef, OpenStackServerSpec, ResolvedServer};
 use crate::cloud::{Identity, Item, Kind};
 use crate::estate::{Owned, Seen, ServerEstate};
 use crate::floating::lead;
@@ -133,7 +133,7 @@ impl Reconciler {
         if let Some(message) = problem(spec, None).filter(|_| !view.deleting) {
             return early(Progress::Blocked { reason: shared::INVALID_OBJECT, message }, Access::Unasked);
         }
-        let (session, identity) = match self.session(view, spec).await {
+        let (session, identity) = match self.session(view, &spec.identity_ref).await {
             Ok(found) => found,
             Err((progress, access)) => return early(progress, access),
         };
@@ -185,7 +185,7 @@ impl Reconciler {
         if let Some(message) = problem(spec, None).filter(|_| !view.deleting) {
             return Err(Progress::Blocked { reason: shared::INVALID_OBJECT, message });
         }
-        let (session, identity) = self.session(view, spec).await.map_err(|(progress, _)| progress)?;
+        let (session, identity) = self.session(view, &spec.identity_ref).await.map_err(|(progress, _)| progress)?;
         let owned = owned(view);
         let prepared = self.prepare(subject, &session, &identity, &owned).await?;
         let facts = Facts {
@@ -202,18 +202,18 @@ impl Reconciler {
     pub async fn session_of(
         &self,
         view: &OwnerView,
-        spec: &OpenStackServerSpec,
+        identity: &IdentityRef,
     ) -> Result<(Arc<Session>, Identity), Progress> {
-        self.session(view, spec).await.map_err(|(progress, _)| progress)
+        self.session(view, identity).await.map_err(|(progress, _)| progress)
     }
 
     /// Credentials, and who they are.
     async fn session(
         &self,
         view: &OwnerView,
-        spec: &OpenStackServerSpec,
+        identity: &IdentityRef,
     ) -> Result<(Arc<Session>, Identity), (Progress, Access)> {
-        let config = self.inputs.cloud(&view.namespace, &spec.identity_ref).await.map_err(|missing| {
+        let config = self.inputs.cloud(&view.namespace, identity).await.map_err(|missing| {
             let why = missing.to_string();
             let progress = match missing {
                 Missing::Pending(_) | Missing::Unusable(_) => {

@@ -40,6 +40,12 @@ async fn story() -> Result<()> {
     stage.behave(&json!({"quotas": {"ports": 0}})).await?;
     let (code, text) = run(&stage, &shipped, &["plan"]).await?;
     assert!(code == 2 && text.contains("quota of ports: 0 of 0 used, 1 more would be made"), "{code}: {text}");
+    stage.behave(&json!({"quotas": {"cores": 0, "gigabytes": 0}})).await?;
+    let (_, text) = run(&stage, &shipped, &["plan"]).await?;
+    for short in ["quota of cores: 0 of 0 used, 1 more", "quota of gigabytes of volumes: 0 of 0 used, 1 more"] {
+        assert!(text.contains(short), "{text}");
+    }
+    assert!(!text.contains("quota of ports"), "{text}");
     stage.behave(&json!({})).await?;
     // and what would be adopted
     let private = "7e700000-0000-4000-8000-000000000001";
@@ -74,6 +80,13 @@ async fn story() -> Result<()> {
     clusters.gone("c").await?;
     // when a server is lost without us, then an audit names what it left
     controller.kill().await?;
+    // on a cloud without block storage and trunks there is the rest to look at
+    stage.behave(&json!({"lacks": ["block-storage", "trunk"]})).await?;
+    let (code, text) = run(&stage, &admin, &["audit"]).await?;
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = run(&stage, &shipped, &["doctor"]).await?;
+    assert!(code == 0 && text.contains("has no volumes") && text.contains("has no trunks"), "{code}: {text}");
+    stage.behave(&json!({})).await?;
     let stripped = json!({"metadata": {"finalizers": null}});
     let lost = stage.servers.get("old").await?;
     stage.servers.patch("old", &PatchParams::default(), &Patch::Merge(stripped)).await?;

@@ -151,6 +151,10 @@ fn requests() -> Vec<Step> {
         get("compute", "/"),
         get("network", "/extensions"),
         get("compute", "/limits"),
+        get("volume", "/limits"),
+        get("volume", "/types"),
+        get("compute", "/os-keypairs/key"),
+        get("compute", "/os-keypairs/nobody"),
         get("compute", "/os-availability-zone"),
         get("network", "/quotas/{project}/details"),
         get("network", "/networks?name=private").keep("network", "/networks/0/id"),
@@ -204,6 +208,8 @@ fn requests() -> Vec<Step> {
         delete("network", "/ports/{subport}"),
         step("POST", "volume", "/volumes", json!({"volume": {"name": "v", "size": 1, "imageRef": "{image}", "metadata": {"custody-owner": "x"}}})).keep("volume", "/volume/id").wait("/volumes/{volume}", "/volume/status", "available"),
         step("POST", "volume", "/volumes", json!({"volume": {"name": "v", "size": 0}})),
+        // more than the project may have
+        step("POST", "volume", "/volumes", json!({"volume": {"name": "v", "size": 20_000}})),
         step("POST", "volume", "/volumes", json!({"volume": {"name": "v", "size": 1, "nonsense": 1}})),
         get("volume", "/volumes/{volume}"),
         step("POST", "volume", "/volumes/{volume}/metadata", json!({"metadata": {"custody-slot": "y"}})),
@@ -297,6 +303,8 @@ async fn compare() -> Result<()> {
     let text = process::output(&root.join("venv/bin/python"), [script.as_str(), &admin, namespace.name()]).await?;
     let prepared: Value = serde_json::from_str(text.trim()).map_err(Error::other)?;
     let emulator = EmulatorProcess::start(cluster, "openstack", "reality-cloud", &[("me", "my-secret")]).await?;
+    let quotas = json!({"quotas": {"gigabytes": 10_000}});
+    emulator.admin(reqwest::Method::PUT, "settings", &[], Some(&quotas)).await?;
     let auth = json!({"auth_url": format!("{}/identity/v3", emulator.url()), "application_credential_id": "me", "application_credential_secret": "my-secret"});
     let mut here = Side::enter(&auth, &[("imagename", "cirros")]).await?;
     let mut there = Side::enter(&prepared["clouds"]["clouds"]["c"]["auth"], &[("imagename", "tiny")]).await?;

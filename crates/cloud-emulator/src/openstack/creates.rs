@@ -32,11 +32,7 @@ impl OpenStackState {
             Kind::Member => self.member(call)?,
             other => return Err(Refused::invalid(other.service(), "this cloud's administrator makes these")),
         };
-        if let Some(most) = settings.quotas.get(kind.plural())
-            && self.store.count(project, kind, call.now) >= *most
-        {
-            return Err(Refused::quota(kind, *most));
-        }
+        self.too_much(settings, kind, &order.body, project, call.now).map_or(Ok(()), Err)?;
         let failure = self.failures.get_mut(kind.index()).and_then(std::collections::VecDeque::pop_front);
         if kind == Kind::Port
             && let Some(why) = &failure

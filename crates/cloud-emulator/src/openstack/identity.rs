@@ -121,8 +121,10 @@ fn catalog(settings: &Settings, base: &str, project: &str) -> Vec<Value> {
         entry("compute", "nova", "/compute/v2.1"),
         entry("network", "neutron", "/networking"),
         entry("image", "glance", "/image"),
-        entry("volumev3", "cinder", &format!("/volume/v3/{project}")),
     ];
+    if !settings.lacks.contains("block-storage") {
+        catalog.push(entry("volumev3", "cinder", &format!("/volume/v3/{project}")));
+    }
     if !settings.lacks.contains("load-balancer") {
         catalog.push(entry("load-balancer", "octavia", "/load-balancer"));
     }

@@ -43,7 +43,7 @@ pub(super) const ALL: [Kind; 17] = [
     Kind::Member,
 ];
 /// Words of paths, permissions, faults and settings.
-pub(super) const WORDS: [&str; 22] = [
+pub(super) const WORDS: [&str; 26] = [
     "servers",
     "ports",
     "trunks",
@@ -66,6 +66,10 @@ pub(super) const WORDS: [&str; 22] = [
     "versions",
     "limits",
     "os-availability-zone",
+    "types",
+    "cores",
+    "ram",
+    "gigabytes",
 ];
 pub(super) const VERBS: [&str; 9] = ["list", "get", "create", "update", "tag", "mark", "action", "free", "delete"];
 
@@ -183,9 +187,9 @@ pub(super) fn name(request: &Request) -> Naming<'_> {
         }
         (_, "GET", []) => ("versions", "get"),
         (Service::Network, "GET", ["extensions"]) => ("extensions", "list"),
-        (Service::Compute, "GET", ["limits"]) | (Service::Network, "GET", ["quotas", _, "details"]) => {
-            ("limits", "get")
-        }
+        (Service::Compute | Service::Volume, "GET", ["limits"])
+        | (Service::Network, "GET", ["quotas", _, "details"]) => ("limits", "get"),
+        (Service::Volume, "GET", ["types"]) => ("types", "list"),
         (Service::Compute, "GET", ["os-availability-zone"]) => ("os-availability-zone", "list"),
         _ => ("", ""),
     };

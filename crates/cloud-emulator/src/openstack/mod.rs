@@ -8,13 +8,14 @@
 //! One emulator is one region. `settings.regions` names others of the same cloud, each an emulator of its own: the catalog lists them after
 //! this one, and their tokens are good here. What stands in one region has other ids than in the next.
 //!
-//! `settings.lacks` takes names of Neutron's extensions, `load-balancer` (there is no Octavia), `microversions` (Nova is an old one), `hard-delete` (deleted
-//! servers stay, soft deleted) and `force-delete` (nobody may end them). Volumes of type `multiattach` take several servers. Set by hand as a tag, `!status` changes what a server's or volume's state looks like.
+//! `settings.lacks` takes names of Neutron's extensions, `load-balancer` (there is no Octavia), `block-storage` (there is no Cinder), `microversions` (Nova is an old one), `hard-delete` (deleted
+//! servers stay, soft deleted) and `force-delete` (nobody may end them). Volumes of type `multiattach` take several servers. `settings.quotas` counts things, and `cores`, `ram` and `gigabytes`. Set by hand as a tag, `!status` changes what a server's or volume's state looks like, and `!flavor` what a server was resized to.
 mod balancers;
 mod creates;
 mod fields;
 mod identity;
 mod kinds;
+mod quotas;
 mod replies;
 mod scenery;
 mod show;
@@ -98,10 +99,16 @@ impl OpenStackState {
         if !self.tokens.accepts(settings, request, call.now) {
             return Err(Refused::unauthorized());
         }
+        let service = kinds::split(request.uri().path()).map(|it| it.0);
+        let missing = [(Service::Balancer, "load-balancer"), (Service::Volume, "block-storage")];
+        if missing.into_iter().any(|(of, name)| service == Some(of) && !has(settings, name)) {
+            return Ok(Answer::new(StatusCode::NOT_FOUND, b"<html><body>404 Not Found</body></html>".to_vec()));
+        }
         match (call.naming.kind, call.naming.verb) {
             ("extensions", "list") => return Ok(Self::extensions(settings)),
             ("limits", "get") => return Ok(self.limits(settings, call)),
             ("os-availability-zone", "list") => return Ok(zones()),
+            ("types", "list") => return Ok(types()),
             _ => {}
         }
         let Some(kind) = ALL.into_iter().find(|kind| kind.plural() == call.naming.kind) else {
@@ -114,9 +121,6 @@ impl OpenStackState {
                 "HTTPNotFound",
                 "The resource could not be found.".into(),
             ));
-        }
-        if kind.service() == Service::Balancer && !has(settings, "load-balancer") {
-            return Ok(Answer::new(StatusCode::NOT_FOUND, b"<html><body>404 Not Found</body></html>".to_vec()));
         }
         let version = version_of(request);
         if kind.service() == Service::Compute && version > newest_compute(settings) {
@@ -151,16 +155,6 @@ impl OpenStackState {
         let list: Vec<Value> = has.map(|alias| json!({"alias": alias, "name": alias, "description": "", "links": [], "updated": "2026-01-01T00:00:00-00:00"})).collect();
         Answer::new(StatusCode::OK, json!({"extensions": list}).to_string().into_bytes())
     }
-    fn limits(&self, settings: &Settings, call: Call<'_>) -> Answer {
-        let used = |kind: Kind| self.store.count(&call.principal.account, kind, call.now);
-        let most = |kind: Kind| settings.quotas.get(kind.plural()).map_or(-1, |it| i64::try_from(*it).unwrap_or(-1));
-        let body = if call.request.uri().path().ends_with("/details") {
-            json!({"quota": {"port": {"used": used(Kind::Port), "limit": most(Kind::Port), "reserved": 0}}})
-        } else {
-            json!({"limits": {"rate": [], "absolute": {"totalInstancesUsed": used(Kind::Server), "maxTotalInstances": most(Kind::Server)}}})
-        };
-        Answer::new(StatusCode::OK, body.to_string().into_bytes())
-    }
     fn by_hand(&mut self, id: &str, now: Timestamp) -> Result<&mut store::Thing, ByHandError> {
         self.store.get_mut(id, now).ok_or_else(|| ByHandError(format!("no thing {id:?}")))
     }
@@ -172,6 +166,15 @@ fn zones() -> Answer {
         |name: &str, available: bool| json!({"zoneName": name, "zoneState": {"available": available}, "hosts": null});
     let body = json!({"availabilityZoneInfo": [zone("nova", true), zone("closed", false)]});
     Answer::new(StatusCode::OK, body.to_string().into_bytes())
+}
+/// Types of volumes.
+fn types() -> Answer {
+    let of = |id: &str, name: &str| json!({"id": id, "name": name, "is_public": true});
+    let all = [
+        of("7e000000-0000-4000-8000-000000000001", "__DEFAULT__"),
+        of("7e000000-0000-4000-8000-000000000002", "multiattach"),
+    ];
+    Answer::new(StatusCode::OK, json!({"volume_types": all}).to_string().into_bytes())
 }
 fn versions(request: &Request, newest_compute: u32) -> Answer {
     let body = match kinds::split(request.uri().path()) {

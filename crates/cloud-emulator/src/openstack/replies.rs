@@ -52,6 +52,7 @@ impl Refused {
             Kind::FloatingIp => ("FloatingIPNotFound", format!("Floating IP {id} could not be found")),
             Kind::Network => ("NetworkNotFound", format!("Network {id} could not be found.")),
             Kind::Subnet => ("SubnetNotFound", format!("Subnet {id} could not be found.")),
+            Kind::Keypair => ("", format!("Keypair {id} not found for user")),
             Kind::Pool => ("", format!("Pool {id} not found.")),
             Kind::Member => ("", format!("Member {id} not found.")),
             other => ("HTTPNotFound", format!("{} {id} could not be found.", other.one())),
@@ -94,13 +95,13 @@ impl Refused {
             }
         }
     }
-    /// What a fault says: known words of a service where there are any, else what a proxy in front of it would answer.
     /// Every quota of Cinder is refused as a rate limit would be, with a wait of nothing.
     pub(super) fn cinder_quota(message: String) -> Self {
         let mut refused = Refused::new(Service::Volume, StatusCode::PAYLOAD_TOO_LARGE, "", message);
         refused.body["overLimit"]["retryAfter"] = json!("0");
         refused
     }
+    /// What a fault says: known words of a service where there are any, else what a proxy in front of it would answer.
     pub(super) fn of_status(status: StatusCode) -> Answer {
         match status {
             StatusCode::UNAUTHORIZED => Refused::unauthorized().into(),

@@ -76,7 +76,9 @@ pub(super) fn thing(store: &Store, it: &Thing, project: &str, now: Timestamp, as
             body.insert("provisioning_status".into(), json!("ACTIVE"));
             body.insert("created_at".into(), json!(time(it.born, Kind::Volume)));
         }
-        Kind::Image | Kind::Flavor | Kind::ServerGroup | Kind::Keypair => {}
+        // Its id is a number that nobody uses.
+        Kind::Keypair => drop(body.remove("id")),
+        Kind::Image | Kind::Flavor | Kind::ServerGroup => {}
     }
     Value::Object(body)
 }

@@ -5,6 +5,7 @@ use super::reply::Complaint;
 use super::{Client, encode, reply, transient};
 use crate::cloud::{Cloud as _, Extensions};
 use crate::names::reason;
+use crate::quota::{self, Quota};
 use common::clock::Boot;
 use common::engine::estate::Fault;
 use common::ledger::Id;
@@ -20,6 +21,20 @@ const NEWEST_COMPUTE: u32 = 60;
 const FACTS_LAST: Duration = Duration::from_hours(1);
 /// When an answer that is too old is asked for again after a failure.
 const AGAIN: Duration = Duration::from_mins(1);
+/// Quotas of Nova: ours, what is used, the most.
+const COMPUTE: [(&str, &str, &str); 3] = [
+    (quota::INSTANCES, "totalInstancesUsed", "maxTotalInstances"),
+    (quota::CORES, "totalCoresUsed", "maxTotalCores"),
+    (quota::RAM, "totalRAMUsed", "maxTotalRAMSize"),
+];
+/// Quotas of Neutron.
+const NETWORK: [(&str, &str); 3] =
+    [(quota::PORTS, "port"), (quota::TRUNKS, "trunk"), (quota::FLOATING_IPS, "floatingip")];
+/// Quotas of Cinder.
+const VOLUMES: [(&str, &str, &str); 2] = [
+    (quota::VOLUMES, "totalVolumesUsed", "maxTotalVolumes"),
+    (quota::GIGABYTES, "totalGigabytesUsed", "maxTotalVolumeGigabytes"),
+];
 /// Something that is asked once for a while, and when.
 pub(super) type Remembered<T> = Mutex<Option<(Boot, T)>>;
 
@@ -137,24 +152,30 @@ impl Client {
         Ok(gateways)
     }
 
-    pub(super) async fn ask_quotas(&self) -> Result<Vec<(String, i64, i64)>, Fault> {
-        let response = self.read(Service::Compute, "/limits".into()).await.map_err(ReadError::fault)?;
-        let body: Value = reply::decode(&response).map_err(transient)?;
-        let number = |key: &str| body["limits"]["absolute"].get(key).and_then(Value::as_i64);
-        let pairs = [
-            ("instances", "totalInstancesUsed", "maxTotalInstances"),
-            ("cores", "totalCoresUsed", "maxTotalCores"),
-            ("RAM in MB", "totalRAMUsed", "maxTotalRAMSize"),
-        ];
-        let mut all: Vec<(String, i64, i64)> = pairs
-            .iter()
-            .filter_map(|(name, used, most)| Some(((*name).to_owned(), number(used)?, number(most)?)))
-            .collect();
+    pub(super) async fn ask_quotas(&self) -> Result<Vec<Quota>, Fault> {
+        let mut all = self.limits(Service::Compute, &COMPUTE).await?;
         let project = self.identity().await?.project;
         let shown = self.show(Service::Network, format!("/quotas/{}/details", encode(&project)), "quota").await?;
-        let ports = shown.as_ref().and_then(|it| it.get("port"));
-        let number = |key: &str| ports.and_then(|it| it.get(key)).and_then(Value::as_i64);
-        all.extend(number("used").zip(number("limit")).map(|(used, most)| ("ports".to_owned(), used, most)));
+        let shown = shown.unwrap_or_default();
+        for (name, word) in NETWORK {
+            let number = |key: &str| shown[word].get(key).and_then(Value::as_i64);
+            // What is about to be made counts, too.
+            let used = number("used").map(|used| used + number("reserved").unwrap_or_default());
+            all.extend(used.zip(number("limit")).map(|(used, most)| Quota { name, used, most }));
+        }
+        if self.connection.offers(Service::BlockStorage).await? {
+            all.extend(self.limits(Service::BlockStorage, &VOLUMES).await?);
+        }
         Ok(all)
+    }
+    /// Nova and Cinder tell their limits alike.
+    async fn limits(&self, service: Service, words: &[(&'static str, &str, &str)]) -> Result<Vec<Quota>, Fault> {
+        let response = self.read(service, "/limits".into()).await.map_err(ReadError::fault)?;
+        let body: Value = reply::decode(&response).map_err(transient)?;
+        let number = |key: &str| body["limits"]["absolute"].get(key).and_then(Value::as_i64);
+        let quota = |(name, used, most): &(&'static str, &str, &str)| {
+            Some(Quota { name, used: number(used)?, most: number(most)? })
+        };
+        Ok(words.iter().filter_map(quota).collect())
     }
 }

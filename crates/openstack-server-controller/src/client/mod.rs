@@ -12,8 +12,10 @@ pub use connection::{Connection, Limits};
 use facts::Remembered;
 
 use crate::cloud::{
-    Backend, Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, describe, retagged,
+    Backend, Cloud, Extensions, Found, Identity, Inventory, Item, Kind, Lookup, Made, Pairs, Query, ROUTERS, TRUNKS,
+    describe, retagged,
 };
+use crate::quota::Quota;
 use async_trait::async_trait;
 use common::clock::Boot;
 use common::engine::estate::{Fault, Outcome};
@@ -196,8 +198,26 @@ impl Cloud for Client {
     async fn gateways(&self, network: &str) -> Result<BTreeSet<Id>, Fault> {
         self.ask_gateways(network).await
     }
-    async fn quotas(&self) -> Result<Vec<(String, i64, i64)>, Fault> {
+    async fn offers(&self, kind: Kind) -> Result<bool, Fault> {
+        match kind {
+            Kind::Port | Kind::Server => Ok(true),
+            Kind::Volume => self.connection.offers(Service::BlockStorage).await,
+            Kind::Member => self.connection.offers(Service::LoadBalancer).await,
+            Kind::Trunk => Ok(self.ask_extensions().await?.contains(TRUNKS)),
+            Kind::FloatingIp => Ok(self.ask_extensions().await?.contains(ROUTERS)),
+        }
+    }
+    async fn quotas(&self) -> Result<Vec<Quota>, Fault> {
         self.ask_quotas().await
+    }
+    async fn has_key(&self, name: &str) -> Result<bool, Fault> {
+        let shown = self.show(Service::Compute, format!("/os-keypairs/{}", encode(name)), "keypair").await?;
+        Ok(shown.is_some())
+    }
+    async fn volume_types(&self) -> Result<BTreeSet<String>, Fault> {
+        let listed = self.pages(Service::BlockStorage, "/types", "volume_types", &Query::new()).await?;
+        let words = |value: &Value| ["id", "name"].map(|key| value[key].as_str().unwrap_or_default().to_owned());
+        Ok(listed.values.iter().flat_map(words).collect())
     }
     async fn members(&self, balancer: Option<&str>) -> Result<Inventory, Fault> {
         self.list_members(balancer).await

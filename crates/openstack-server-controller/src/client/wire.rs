@@ -156,6 +156,10 @@ fn time(text: Option<&str>) -> Option<Timestamp> {
         || jiff::civil::DateTime::strptime("%Y-%m-%dT%H:%M:%S%.f", text).ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
     text.parse().ok().or_else(|| plain().map(|at| at.timestamp()))
 }
+    #[serde(default)]
+    vcpus: i64,
+    #[serde(default)]
+    ram: i64,
 fn read<T: DeserializeOwned>(kind: &str, value: Value) -> Result<T, Unreadable> {
     serde_json::from_value(value).map_err(|e| Unreadable(format!("a {kind} that cannot be read: {e}")))
 }
@@ -251,7 +255,8 @@ pub fn item(kind: Kind, id: &str, value: Value) -> Result<Item, Unreadable> {
 pub fn found(value: Value) -> Result<Found, Unreadable> {
     let wire: WireFound = read("thing", value)?;
     let name = wire.name.unwrap_or_default();
-    Ok(Found { id: wire.id, name, network: wire.network_id, cidr: wire.cidr, status: wire.status })
+    let (network, cidr, status) = (wire.network_id, wire.cidr, wire.status);
+    Ok(Found { id: wire.id, name, network, cidr, status, cores: wire.vcpus, ram: wire.ram })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@ mod item;
 
 pub use item::*;
 
+use crate::quota::Quota;
 use async_trait::async_trait;
 use common::clock::Boot;
 use common::engine::estate::{Fault, Outcome};
@@ -94,6 +95,10 @@ pub struct Found {
     pub cidr: Option<String>,
     /// Of an image: its state.
     pub status: Option<String>,
+    /// Of a flavor: its cores.
+    pub cores: i64,
+    /// Of a flavor: its RAM in MB.
+    pub ram: i64,
 }
 /// What can be looked up by filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +141,8 @@ pub type Extensions = BTreeSet<String>;
 pub const TAGS: &str = "standard-attr-tag";
 /// Ports can be trunks.
 pub const TRUNKS: &str = "trunk";
+/// There are routers, and floating IPs with them.
+pub const ROUTERS: &str = "router";
 /// A port is trusted by an attribute of its own.
 pub const TRUSTED_PORTS: &str = "port-trusted-vif";
 
@@ -150,6 +157,8 @@ pub trait Cloud: Send + Sync {
     async fn zones(&self) -> Result<BTreeSet<String>, Fault>;
     /// The newest microversion of Nova that is used here: minor number of 2.x. Asks once an hour.
     async fn compute_version(&self) -> Result<u32, Fault>;
+    /// Can there be things of this kind? Not every cloud has block storage, trunks or load balancers.
+    async fn offers(&self, kind: Kind) -> Result<bool, Fault>;
     /// Everything of a kind in the project.
     async fn list(&self, kind: Kind) -> Result<Inventory, Fault>;
     /// One thing; none if the cloud says that there is none.
@@ -176,6 +185,10 @@ pub trait Cloud: Send + Sync {
     async fn members(&self, balancer: Option<&str>) -> Result<Inventory, Fault>;
     /// The pools behind the ports of a load balancer.
     async fn backends(&self, balancer: &str) -> Result<Vec<Backend>, Fault>;
-    /// What is left of the quotas, for people: name, used, most.
-    async fn quotas(&self) -> Result<Vec<(String, i64, i64)>, Fault>;
+    /// The quotas of the project, as far as they are told.
+    async fn quotas(&self) -> Result<Vec<Quota>, Fault>;
+    /// Is there an SSH key of this name?
+    async fn has_key(&self, name: &str) -> Result<bool, Fault>;
+    /// Types that volumes can be of, by id and by name.
+    async fn volume_types(&self) -> Result<BTreeSet<String>, Fault>;
 }
