@@ -16,6 +16,16 @@ use http_transport::Http;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The times of the cloud, unless a flag says otherwise. The scorecard proves them.
+pub const TIMING: Timing = Timing {
+    window: Duration::from_secs(10),
+    call: Duration::from_secs(10),
+    lag: Duration::from_secs(10),
+    poll: Duration::from_secs(10),
+};
+/// How long a list of each kind serves all owners, unless a flag says otherwise.
+pub const LIST_INTERVAL: Duration = Duration::from_mins(5);
+
 /// The parts of this controller, each of use alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
@@ -43,19 +53,19 @@ pub struct OpenStackArgs {
     #[arg(long, env = "CUSTODY_ADOPT_FROM", value_enum)]
     pub adopt_from: Option<Provider>,
     /// A decision is carried out within this time after the list it rests on was asked for, or not at all.
-    #[arg(long, env = "CUSTODY_START_WINDOW_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60))]
+    #[arg(long, env = "CUSTODY_START_WINDOW_SECONDS", default_value_t = TIMING.window.as_secs(), value_parser = clap::value_parser!(u64).range(1..=60))]
     pub start_window_seconds: u64,
     /// How often to look at what is under way.
-    #[arg(long, env = "CUSTODY_POLL_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    #[arg(long, env = "CUSTODY_POLL_SECONDS", default_value_t = TIMING.poll.as_secs(), value_parser = clap::value_parser!(u64).range(1..=600))]
     pub poll_seconds: u64,
     /// Longest cloud call.
-    #[arg(long, env = "CUSTODY_CALL_TIMEOUT_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120))]
+    #[arg(long, env = "CUSTODY_CALL_TIMEOUT_SECONDS", default_value_t = TIMING.call.as_secs(), value_parser = clap::value_parser!(u64).range(1..=120))]
     pub call_timeout_seconds: u64,
     /// Whatever a call changed shows in lists of the cloud by then.
-    #[arg(long, env = "CUSTODY_LIST_LAG_SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=600))]
+    #[arg(long, env = "CUSTODY_LIST_LAG_SECONDS", default_value_t = TIMING.lag.as_secs(), value_parser = clap::value_parser!(u64).range(0..=600))]
     pub list_lag_seconds: u64,
     /// One list of each kind serves all servers of a project at rest for this long.
-    #[arg(long, env = "CUSTODY_LIST_INTERVAL_SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, env = "CUSTODY_LIST_INTERVAL_SECONDS", default_value_t = LIST_INTERVAL.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub list_interval_seconds: u64,
     /// Calls to one service of one project at the same time.
     #[arg(long, env = "CUSTODY_CALLS_AT_ONCE", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=256))]

@@ -6,16 +6,17 @@ use async_trait::async_trait;
 use cloud_emulator::kit::{CallFilter, Delivery, EmulatedCloud, Fault as Struck, Plant, Settings, Truth};
 use cloud_emulator::openstack::OpenStackCloud;
 use common::clock::{Clock, SharedClock};
+use common::engine::Engine;
 use common::engine::fence::Open;
 use common::engine::report::{Progress, Report};
 use common::engine::rules::Rulebook;
-use common::engine::{Engine, Timing};
 use common::names;
 use common::random::Random;
 use common::testing::one_owner::{OneOwner, Stored, ToldClock};
 use common::transport::{Request, Response, Transport, TransportError};
 use jiff::Timestamp;
 use openstack_server_controller::api::OpenStackServerSpec;
+use openstack_server_controller::args::{LIST_INTERVAL, TIMING};
 use openstack_server_controller::client::{Client, Connection, Limits};
 use openstack_server_controller::cloud::Cloud;
 use openstack_server_controller::clouds;
@@ -27,7 +28,6 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const INTERVAL: Duration = Duration::from_mins(5);
 const MOST_VISITS: usize = 200;
 
 /// A wire that does what the emulator says of each reply.
@@ -268,10 +268,9 @@ fn reconciler(wire: &Arc<Wire>, time: &Arc<ToldClock>, inputs: &Arc<Given>, seed
 }
 /// What decides for the objects of one kind.
 pub(crate) fn engine(controller: &'static str, kind: &str, time: &Arc<ToldClock>, seed: u64) -> Arc<Engine> {
-    let timing = Timing { call: Duration::from_secs(15), ..Timing::DEFAULT };
     let peers = common::peer::Guard { peers: PEERS, ..common::peer::Guard::NONE };
     let settings =
-        common::engine::Settings { controller, kind: kind.into(), installation: "here".into(), timing, peers };
+        common::engine::Settings { controller, kind: kind.into(), installation: "here".into(), timing: TIMING, peers };
     let random = Arc::new(Random::seeded(seed));
     Arc::new(Engine::new(settings, time.clone(), random, Arc::new(Open), Rulebook::production()))
 }
@@ -283,5 +282,5 @@ pub(crate) fn sessions(wire: &Arc<Wire>, time: &Arc<ToldClock>) -> Arc<Sessions>
         let connection = Connection::new(transport.clone(), ticks.clone(), config.clone(), Limits::default());
         Ok(Arc::new(Client::new(connection)) as Arc<dyn Cloud>)
     });
-    Arc::new(Sessions::new(connect, clock, INTERVAL))
+    Arc::new(Sessions::new(connect, clock, LIST_INTERVAL))
 }

@@ -7,6 +7,7 @@ use common::ledger::{Id, Ledger};
 use common::operator::Found;
 use common::peer::Guard;
 use common::testing::{Chance, Controller, Edit, Lags, Millis, Object, SimCloud, Subject, Surroundings, Twin, Variety};
+use openstack_server_controller::args::{LIST_INTERVAL, TIMING};
 use openstack_server_controller::client::{Client, Connection, Limits};
 use openstack_server_controller::cloud::Cloud;
 use openstack_server_controller::clouds::{CloudConfig, Credential, Method};
@@ -16,9 +17,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// As the controller's flag has it.
-const INTERVAL: Duration = Duration::from_mins(5);
 
 /// One part of the controller.
 pub(super) trait Part: Sync {
@@ -69,9 +67,7 @@ pub(super) struct OpenStack {
 impl OpenStack {
     /// With the defaults of the controller's flags.
     pub(super) fn of(part: &'static dyn Part) -> Self {
-        let seconds = Duration::from_secs;
-        let timing = Timing { window: seconds(10), call: seconds(10), lag: seconds(30), poll: seconds(10) };
-        OpenStack { part, timing }
+        OpenStack { part, timing: TIMING }
     }
 }
 fn config(account: &str) -> CloudConfig {
@@ -138,13 +134,13 @@ impl Subject for OpenStack {
         let engine = Engine::new(settings, clock.clone(), random, fence, surroundings.rules.clone());
         let inputs = Arc::new(Given::default());
         inputs.held().cloud = Some(config(&surroundings.sim.with(|s| s.cloud.current_account())));
-        let (transport, time) = (Arc::new(surroundings.transport.clone()), clock.clone());
+        let (transport, time, call) = (Arc::new(surroundings.transport.clone()), clock.clone(), self.timing.call);
         let connect = Box::new(move |config: &CloudConfig| {
-            let limits = Limits { page: 3, ..Limits::default() };
+            let limits = Limits { page: 3, read: call, ..Limits::default() };
             let connection = Connection::new(transport.clone(), time.clone(), config.clone(), limits);
             Ok(Arc::new(Client::new(connection)) as Arc<dyn Cloud>)
         });
-        let sessions = Arc::new(Sessions::new(connect, clock, INTERVAL));
+        let sessions = Arc::new(Sessions::new(connect, clock, LIST_INTERVAL));
         let hands = Hands { engine: Arc::new(engine), sessions, inputs };
         self.part.start(hands, surroundings)
     }
