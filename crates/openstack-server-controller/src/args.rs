@@ -67,6 +67,10 @@ pub struct OpenStackArgs {
     /// One list of each kind serves all servers of a project at rest for this long.
     #[arg(long, env = "CUSTODY_LIST_INTERVAL_SECONDS", default_value_t = LIST_INTERVAL.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub list_interval_seconds: u64,
+    /// Ends servers for good that the cloud keeps after their deletion (soft delete). Without it the cloud decides when: until then
+    /// their ports and volumes stay, and their owners wait.
+    #[arg(long, env = "CUSTODY_FORCE_DELETE", default_value_t = false)]
+    pub force_delete: bool,
     /// Calls to one service of one project at the same time.
     #[arg(long, env = "CUSTODY_CALLS_AT_ONCE", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=256))]
     pub calls_at_once: u64,
@@ -117,5 +121,6 @@ impl OpenStackArgs {
             Ok(Arc::new(Client::new(Connection::new(transport, time.clone(), config.clone(), limits))))
         });
         Sessions::new(connect, clock.clone(), Duration::from_secs(self.list_interval_seconds))
+            .forcing(self.force_delete)
     }
 }

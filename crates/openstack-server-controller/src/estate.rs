@@ -128,7 +128,7 @@ impl ServerEstate {
             phase: phase(item, &self.owned),
         }
     }
-    /// A soft-deleted server that nobody lets us end is as good as gone. What is still plugged into it goes when the cloud reclaims
+    /// A soft-deleted server that is not ours to end is as good as gone. What is still plugged into it goes when the cloud reclaims
     /// it, and its owner after that.
     fn is_over(&self, item: &Item) -> bool {
         match item {
@@ -201,7 +201,7 @@ fn phase(item: &Item, owned: &Owned) -> Phase {
             _ if server.task.as_deref() == Some("deleting") => Phase::Deleting,
             "BUILD" => Phase::Building,
             "ERROR" => Phase::Failed(server.fault.clone().unwrap_or_else(|| "Nova gives no reason".into())),
-            // On the way down it is deleted once more, for good.
+            // On the way down it is deleted once more: for good, or to be left to the cloud.
             "SOFT_DELETED" if owned.deleting => Phase::Failed("soft deleted".into()),
             "DELETED" | "SOFT_DELETED" => Phase::Deleting,
             _ => Phase::Ready,
@@ -328,6 +328,10 @@ impl Estate for ServerEstate {
             other => other,
         }
     }
+        if !self.session.forces() {
+            self.session.give_up(&thing.id);
+            return Outcome::Done(());
+        }
 
     fn drift(&self, piece: &Piece, seen: &Sighting) -> Option<String> {
         let wanted = self.plan.tags(&piece.slot).filter(|_| self.extensions.contains(TAGS))?;

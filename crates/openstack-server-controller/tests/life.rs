@@ -382,31 +382,39 @@ async fn a_pools_address_is_put_on_the_port_behind_the_right_router() {
 }
 
 #[tokio::test]
-async fn soft_deleted_servers_are_ended_or_given_up() {
+async fn soft_deleted_servers_are_left_to_the_cloud_unless_they_shall_be_ended() {
     let soft = |lacks: &[&str]| {
         let lacks = lacks.iter().map(|it| (*it).to_owned()).collect();
         World::with(&json!({"rootVolume": {"sizeGiB": 1}}), Settings { lacks, ..Settings::default() })
     };
     let mut world = soft(&["hard-delete"]);
+    world.force();
     assert_eq!(world.serve().await, Progress::Done);
     world.delete();
     world.serve().await;
     assert!(world.is_gone() && world.all_living().is_empty(), "{}", world.said("InstanceReady"));
-    // where nobody lets us end it: the server counts as gone, but its port and volume are not left behind for nobody
-    let mut world = soft(&["hard-delete", "force-delete"]);
-    assert_eq!(world.serve().await, Progress::Done);
-    world.delete();
-    for _ in 0..3 {
+    // where nobody asked for it, or nobody lets us: the server counts as gone, but its port and volume are not left behind for nobody
+    for (lacks, forces) in [(&["hard-delete"][..], false), (&["hard-delete", "force-delete"], true)] {
+        let mut world = soft(lacks);
+        if forces {
+            world.force();
+        }
+        assert_eq!(world.serve().await, Progress::Done);
+        world.delete();
+        for _ in 0..3 {
+            world.serve().await;
+        }
+        let server = world.living("server")[0].id.clone();
+        assert!(!world.is_gone());
+        assert_eq!(world.log().iter().any(|it| it == "servers action"), forces);
+        let said = world.said("InstanceReady");
+        assert!(said.contains(&format!("in use by {server}")), "{said}");
+        // when the cloud reclaims it, then the rest goes, too
+        world.remove(&server);
+        world.settle();
         world.serve().await;
+        assert!(world.is_gone() && world.all_living().is_empty(), "{}", world.said("InstanceReady"));
     }
-    let server = world.living("server")[0].id.clone();
-    assert!(!world.is_gone());
-    assert!(world.said("InstanceReady").contains(&format!("in use by {server}")), "{}", world.said("InstanceReady"));
-    // when the cloud reclaims it, then the rest goes, too
-    world.remove(&server);
-    world.settle();
-    world.serve().await;
-    assert!(world.is_gone() && world.all_living().is_empty(), "{}", world.said("InstanceReady"));
 }
 
 #[tokio::test]

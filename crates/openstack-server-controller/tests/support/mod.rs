@@ -107,12 +107,16 @@ impl World {
         let wire = Wire::of(settings, &time);
         let inputs = inputs();
         let server = OneOwner::new("srv");
-        let reconciler = reconciler(&wire, &time, &inputs, 7);
+        let reconciler = reconciler(&wire, &time, &inputs, 7, false);
         World { time, wire, server, spec: spec(fields), reconciler, inputs, notes: Vec::new() }
     }
     /// A new process: nothing is remembered.
     pub(crate) fn restart(&mut self, seed: u64) {
-        self.reconciler = reconciler(&self.wire, &self.time, &self.inputs, seed);
+        self.reconciler = reconciler(&self.wire, &self.time, &self.inputs, seed, false);
+    }
+    /// A new process that ends soft-deleted servers for good.
+    pub(crate) fn force(&mut self) {
+        self.reconciler = reconciler(&self.wire, &self.time, &self.inputs, 8, true);
     }
     pub(crate) fn stored(&self) -> Stored {
         self.server.stored()
@@ -130,6 +134,12 @@ impl World {
     /// One visit on the newest version.
     pub(crate) async fn visit(&mut self) -> Progress {
         self.report().await.progress
+    }
+    /// One visit of another owner of the same spec.
+    pub(crate) async fn visit_of(&self, owner: &OneOwner) -> Progress {
+        let Stored { view, status, .. } = owner.stored();
+        let subject = Subject { view: &view, spec: &self.spec, status: Some(&status) };
+        self.reconciler.visit(subject, None, owner).await.report.progress
     }
     pub(crate) async fn report(&mut self) -> Report {
         let Stored { view, status, .. } = self.stored();
@@ -262,9 +272,10 @@ impl World {
     }
 }
 
-fn reconciler(wire: &Arc<Wire>, time: &Arc<ToldClock>, inputs: &Arc<Given>, seed: u64) -> Reconciler {
+fn reconciler(wire: &Arc<Wire>, time: &Arc<ToldClock>, inputs: &Arc<Given>, seed: u64, forces: bool) -> Reconciler {
     let engine = engine(CONTROLLER, KIND, time, seed);
-    Reconciler::new(engine, sessions(wire, time), inputs.clone(), time.clone())
+    let sessions = Arc::new(connected(wire, time).forcing(forces));
+    Reconciler::new(engine, sessions, inputs.clone(), time.clone())
 }
 /// What decides for the objects of one kind.
 pub(crate) fn engine(controller: &'static str, kind: &str, time: &Arc<ToldClock>, seed: u64) -> Arc<Engine> {
@@ -276,11 +287,14 @@ pub(crate) fn engine(controller: &'static str, kind: &str, time: &Arc<ToldClock>
 }
 /// Clients over the wire.
 pub(crate) fn sessions(wire: &Arc<Wire>, time: &Arc<ToldClock>) -> Arc<Sessions> {
+    Arc::new(connected(wire, time))
+}
+fn connected(wire: &Arc<Wire>, time: &Arc<ToldClock>) -> Sessions {
     let clock: SharedClock = time.clone();
     let (transport, ticks) = (wire.clone(), clock.clone());
     let connect = Box::new(move |config: &clouds::CloudConfig| {
         let connection = Connection::new(transport.clone(), ticks.clone(), config.clone(), Limits::default());
         Ok(Arc::new(Client::new(connection)) as Arc<dyn Cloud>)
     });
-    Arc::new(Sessions::new(connect, clock, LIST_INTERVAL))
+    Sessions::new(connect, clock, LIST_INTERVAL)
 }

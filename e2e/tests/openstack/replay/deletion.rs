@@ -1,6 +1,7 @@
 //! Cases 54 to 64: the way down. Case 65, a crash after every call, is the scorecard's S1 and the story of the kills.
 use super::{id_of, play};
-use crate::stage::{PATIENCE, full, spec};
+use crate::stage::{PATIENCE, Stage, full, spec};
+use crate::tell;
 use common::clock::{Clock, SystemClock};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -116,27 +117,47 @@ async fn case_59__sub_ports_go_with_their_trunk_but_for_those_of_another_owner()
     .await;
 }
 #[tokio::test]
-async fn case_60__a_soft_deleted_server_is_ended_or_counts_as_gone() {
-    play("case60__a_soft_deleted_server_is_ended_or_counts_as_gone", async |stage| {
-        stage.ready("srv", &json!({"rootVolume": {"sizeGiB": 1}})).await?;
-        stage.behave(&json!({"lacks": ["hard-delete"]})).await?;
+async fn case_59__a_trunk_that_is_gone_holds_nothing_up() {
+    play("case59b__a_trunk_that_is_gone_holds_nothing_up", async |stage| {
+        stage.create("srv", &full()).await?;
+        stage.wait_ready("srv").await?;
+        let trunk = stage.thing("trunk", "srv-0").await?.id;
+        stage.behave(&json!({"deletion": {"servers": {"fixed_ms": 3000}}})).await?;
         stage.delete("srv").await?;
+        stage.emulator.delete_by_hand(&trunk).await?;
         e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
         stage.nothing_made().await
     })
     .await;
 }
 #[tokio::test]
-async fn case_60__a_soft_deleted_server_that_nobody_may_end_holds_up_only_what_is_plugged_into_it() {
-    play("case60c__a_soft_deleted_server_that_nobody_may_end_holds_up_only_what_is_plugged_into_it", async |stage| {
-        let id = super::id_of(&stage.ready("srv", &json!({})).await?);
-        stage.behave(&json!({"lacks": ["hard-delete", "force-delete"]})).await?;
+async fn case_60__a_soft_deleted_server_counts_as_gone_and_holds_up_only_what_is_plugged_into_it() {
+    play("case60__a_soft_deleted_server_counts_as_gone_and_holds_up_only_what_is_plugged_into_it", async |stage| {
+        let id = super::id_of(&stage.ready("srv", &json!({"rootVolume": {"sizeGiB": 1}})).await?);
+        stage.behave(&json!({"lacks": ["hard-delete"]})).await?;
         stage.delete("srv").await?;
         stage.wait_said("srv", "InstanceReady", &format!("in use by {id}")).await?;
+        assert_eq!(stage.count("servers", "action").await?, 0, "the cloud keeps it for somebody");
         // when the cloud reclaims it
         stage.emulator.delete_by_hand(&id).await?;
         e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
         stage.nothing_made().await
+    })
+    .await;
+}
+#[tokio::test]
+async fn case_60__a_soft_deleted_server_is_ended_where_that_is_asked_for() {
+    tell("case60c__a_soft_deleted_server_is_ended_where_that_is_asked_for", async {
+        let stage = Stage::set("case60c").await?;
+        let mut controller = stage.launch("forcing")?.arg("--leader-elect=false").arg("--force-delete").start()?;
+        controller.wait_ready(PATIENCE).await?;
+        stage.ready("srv", &json!({"rootVolume": {"sizeGiB": 1}})).await?;
+        stage.behave(&json!({"lacks": ["hard-delete"]})).await?;
+        stage.delete("srv").await?;
+        e2e::wait_until_gone(&stage.servers, "srv", PATIENCE).await?;
+        stage.nothing_made().await?;
+        controller.kill().await?;
+        stage.clear().await
     })
     .await;
 }
