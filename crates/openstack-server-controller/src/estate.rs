@@ -72,6 +72,8 @@ pub struct Seen {
     pub items: BTreeMap<(Kind, Id), Item>,
     /// What was asked for by id and is not there.
     pub missing: BTreeSet<(Kind, Id)>,
+    /// Ports that somebody else plugged into the recorded server.
+    pub plugged: BTreeSet<Id>,
 }
 impl Seen {
     /// A server.
@@ -177,6 +179,11 @@ impl ServerEstate {
         }
         Outcome::Done(())
     }
+    /// A port of somebody else's in our server.
+    fn is_plugged_beside(&self, item: &Item) -> bool {
+        let (Item::Port(port), Some(server)) = (item, &self.owned.server) else { return false };
+        port.device == *server && !self.concerns(item)
+    }
     fn concerns(&self, item: &Item) -> bool {
         let on_our_port = matches!(item, Item::Trunk(trunk) if self.owned.ports.contains(&trunk.port));
         on_our_port
@@ -241,6 +248,8 @@ impl Estate for ServerEstate {
         let kinds: BTreeSet<Kind> = self.plan.kinds().union(&self.owned.kinds).copied().collect();
         let snapshots = self.session.snapshots(&kinds, freshness).await?;
         let items = snapshots.iter().flat_map(|snapshot| &snapshot.items);
+        let plugged = items.clone().filter(|item| self.is_plugged_beside(item)).map(|item| item.id().clone()).collect();
+        self.seen_now().plugged = plugged;
         let things =
             items.filter(|item| self.concerns(item) && !self.is_over(item)).map(|item| self.sighting(item)).collect();
         // Several lists are as old as the oldest of them.
@@ -319,6 +328,10 @@ impl Estate for ServerEstate {
                 other => other,
             };
         }
+        if !self.session.forces() {
+            self.session.give_up(&thing.id);
+            return Outcome::Done(());
+        }
         match self.session.cloud().force_delete(&thing.id).await {
             Outcome::Refused(Fault::Denied(why)) => {
                 tracing::warn!(server = thing.id, why, "stays soft deleted until the cloud reclaims it");
@@ -328,10 +341,6 @@ impl Estate for ServerEstate {
             other => other,
         }
     }
-        if !self.session.forces() {
-            self.session.give_up(&thing.id);
-            return Outcome::Done(());
-        }
 
     fn drift(&self, piece: &Piece, seen: &Sighting) -> Option<String> {
         let wanted = self.plan.tags(&piece.slot).filter(|_| self.extensions.contains(TAGS))?;

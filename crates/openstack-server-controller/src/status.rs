@@ -285,8 +285,21 @@ pub fn drift(spec: &OpenStackServerSpec, resolved: &ResolvedServer, ids: &Ids, s
         for (slot, id) in volumes.filter(|(_, id)| !server.volumes.contains(id)) {
             all.push(format!("{slot} ({id}) is not attached to the server"));
         }
+        if is_resized(server, spec, resolved) {
+            all.push("flavor of the server".to_owned());
+        }
+        // Volumes beside those of the spec are nobody's mistake: a node's are attached by its storage driver.
+        all.extend(seen.plugged.iter().map(|port| format!("port {port} is plugged into the server, too")));
     }
     all
+}
+/// Is the server of another flavor than the one it was made of? An id in the spec cannot be compared with a name.
+fn is_resized(server: &Server, spec: &OpenStackServerSpec, resolved: &ResolvedServer) -> bool {
+    match (&server.flavor.id, &server.flavor.name) {
+        (Some(id), _) => resolved.flavor_id.as_ref().is_some_and(|wanted| wanted != id),
+        (None, Some(name)) => spec.flavor_id.is_none() && spec.flavor.as_ref().is_some_and(|wanted| wanted != name),
+        (None, None) => false,
+    }
 }
 /// Does a port have this pair? Those that it has beside are somebody else's: network plugins add their own.
 fn allows(port: &Port, wanted: &AddressPair) -> bool {

@@ -428,3 +428,42 @@ async fn a_volume_in_error_is_replaced_before_there_is_a_server() {
     assert_eq!(world.serve().await, Progress::Done, "{}", world.said("InstanceReady"));
     assert_eq!((world.living("volume").len(), world.made("volume"), world.made("server")), (1, 2, 1));
 }
+
+#[tokio::test]
+async fn another_flavor_and_ports_of_others_are_told_as_drift() {
+    let mut world = World::new(&json!({}));
+    assert_eq!(world.serve().await, Progress::Done);
+    let id = world.living("server")[0].id.clone();
+    world.settle();
+    assert_eq!(world.visit().await, Progress::Done);
+    assert_eq!(world.condition("Drifted"), None);
+    // when somebody resizes it and plugs a port into it
+    world.drift(&id, "!flavor", "m1.tiny");
+    let private = "7e700000-0000-4000-8000-000000000001";
+    let port = world.plant("port", json!({"name": "theirs", "network_id": private, "server_id": id}));
+    let volume = world.plant("volume", json!({"name": "pvc", "size": 1, "server_id": id}));
+    world.settle();
+    assert_eq!(world.visit().await, Progress::Done);
+    let said = world.said("Drifted");
+    assert!(said.starts_with("True") && said.contains("flavor of the server") && said.contains(&port), "{said}");
+    assert!(!said.contains(&volume), "a volume beside is its storage driver's business: {said}");
+    // when it is as before, then so is the condition
+    world.drift(&id, "!flavor", "m1.small");
+    world.remove(&port);
+    world.settle();
+    assert_eq!(world.visit().await, Progress::Done);
+    assert!(world.said("Drifted").starts_with("False"), "{}", world.said("Drifted"));
+}
+
+#[tokio::test]
+async fn a_trunk_that_is_gone_holds_nothing_up() {
+    let mut world = World::new(&full());
+    world.inputs.held().user_data.insert("data".into(), b"x".to_vec());
+    assert_eq!(world.serve().await, Progress::Done);
+    let trunk = world.living("trunk")[0].id.clone();
+    world.delete();
+    world.visit().await;
+    world.remove(&trunk);
+    world.serve().await;
+    assert!(world.is_gone() && world.all_living().is_empty(), "{}", world.said("InstanceReady"));
+}

@@ -316,6 +316,9 @@ impl Cloud for OpenStackState {
         if let Some(status) = set.remove("!status") {
             thing.body.insert("status".into(), json!(status));
         }
+        if let Some(flavor) = set.remove("!flavor") {
+            thing.body.insert("flavor".into(), json!({"original_name": flavor}));
+        }
         if remove.iter().any(|key| key == "!status") {
             thing.body.remove("status");
         }

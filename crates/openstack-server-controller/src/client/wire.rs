@@ -1,6 +1,6 @@
 //! OpenStack's JSON, read strictly where a misreading could cost somebody a thing, and passing over what is new.
 use super::reply::Unreadable;
-use crate::cloud::{Address, FloatingIp, Found, Item, Kind, Member, Pairs, Port, Server, Trunk, Volume};
+use crate::cloud::{Address, Flavor, FloatingIp, Found, Item, Kind, Member, Pairs, Port, Server, Trunk, Volume};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,16 @@ struct WireServer {
     #[serde(default, rename = "os-extended-volumes:volumes_attached")]
     volumes: Vec<WireId>,
     #[serde(default)]
+    flavor: WireFlavor,
+    #[serde(default)]
     created: Option<String>,
+}
+#[derive(Default, Deserialize)]
+struct WireFlavor {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    original_name: Option<String>,
 }
 #[derive(Deserialize)]
 struct WireFault {
@@ -147,6 +156,10 @@ struct WireFound {
     cidr: Option<String>,
     #[serde(default)]
     status: Option<String>,
+    #[serde(default)]
+    vcpus: i64,
+    #[serde(default)]
+    ram: i64,
 }
 
 /// Nova and Neutron write a zone, Cinder writes none and means UTC.
@@ -156,10 +169,6 @@ fn time(text: Option<&str>) -> Option<Timestamp> {
         || jiff::civil::DateTime::strptime("%Y-%m-%dT%H:%M:%S%.f", text).ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
     text.parse().ok().or_else(|| plain().map(|at| at.timestamp()))
 }
-    #[serde(default)]
-    vcpus: i64,
-    #[serde(default)]
-    ram: i64,
 fn read<T: DeserializeOwned>(kind: &str, value: Value) -> Result<T, Unreadable> {
     serde_json::from_value(value).map_err(|e| Unreadable(format!("a {kind} that cannot be read: {e}")))
 }
@@ -181,6 +190,7 @@ pub fn item(kind: Kind, id: &str, value: Value) -> Result<Item, Unreadable> {
                 metadata: wire.metadata,
                 addresses: addresses.collect(),
                 volumes: wire.volumes.into_iter().map(|it| it.id).collect(),
+                flavor: Flavor { id: wire.flavor.id, name: wire.flavor.original_name },
                 created: time(wire.created.as_deref()),
             })
         }

@@ -24,8 +24,18 @@ pub struct Server {
     pub addresses: BTreeMap<String, Vec<Address>>,
     /// Attached volumes.
     pub volumes: Vec<Id>,
+    /// Its flavor, as far as Nova tells: a recent one tells the name, an old one the id.
+    pub flavor: Flavor,
     /// When it was made.
     pub created: Option<Timestamp>,
+}
+/// The flavor of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flavor {
+    /// Id.
+    pub id: Option<String>,
+    /// Name.
+    pub name: Option<String>,
 }
 /// An address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
