@@ -2,41 +2,90 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // that is how a test fails
 mod support;
 
-use cloud_emulator::kit::CallFilter;
+use cloud_emulator::kit::{CallFilter, Truth};
+use common::engine::owner::OwnerView;
 use common::engine::report::Progress;
-use serde_json::json;
+use common::identity::Place;
+use common::names;
+use common::testing::one_owner::{OneOwner, Stored};
+use openstack_server_controller::names::{CONTROLLER, KIND};
+use serde_json::{Value, json};
 use std::time::Duration;
 use support::World;
 
-#[tokio::test]
-async fn a_thousand_visits_of_a_resync_share_a_handful_of_lists() {
-    // given a server at rest among many others in its project
-    let mut world =
-        World::new(&json!({"rootVolume": {"sizeGiB": 1}, "serverMetadata": [{"key": "team", "value": "x"}]}));
-    assert_eq!(world.serve().await, Progress::Done);
-    // more than a page of each
-    for n in 0..1000 {
-        world.plant("server", json!({"name": format!("other-{n}")}));
-        world.plant("port", json!({"name": format!("other-{n}"), "network_id": "n"}));
+/// Another owner like one that is done, under its own name, owner id and marks, with things of its own.
+fn like(world: &World, (template, things): (&Stored, &[Truth]), n: usize) -> OneOwner {
+    let name = format!("srv-{n}");
+    let place = |name: &str| Place::of("here", CONTROLLER, KIND, "ns", name).to_string();
+    let id = template.view.annotations[&names::owner_id(CONTROLLER)].clone();
+    let own = format!("{n:08x}{}", &id[8..]);
+    let mut changes = vec![(place("tpl"), place(&name)), (id, own), ("tpl".to_owned(), name.clone())];
+    let written = |text: &str, changes: &[(String, String)]| {
+        changes.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    };
+    let mut plugged = Vec::new();
+    for thing in things {
+        let fields = serde_json::to_string(&thing.fields).unwrap();
+        let mut fields: Value = serde_json::from_str(&written(&fields, &changes)).unwrap();
+        if thing.kind == "server" {
+            fields["plugged"] = json!(plugged);
+        }
+        let made = world.plant(thing.kind, fields);
+        plugged.push(made.clone());
+        changes.push((thing.id.clone(), made));
     }
+    changes.push(("uid-1".to_owned(), format!("uid-{n}")));
+    let owner = OneOwner::new(&name);
+    owner.touch(|stored| {
+        stored.view = OwnerView { name, uid: written("uid-1", &changes), ..template.view.clone() };
+        stored.view.annotations.values_mut().for_each(|it| *it = written(it, &changes));
+        stored.view.conditions.iter_mut().for_each(|it| it.message = written(&it.message, &changes));
+        stored.status = serde_json::from_str(&written(&template.status.to_string(), &changes)).unwrap();
+    });
+    owner
+}
+
+#[tokio::test]
+async fn a_thousand_servers_at_rest_share_a_handful_of_lists() {
+    // given a thousand servers with ports and volumes of their own, and one more: more than a page of each
+    let world = World::new(&json!({"rootVolume": {"sizeGiB": 1}, "serverMetadata": [{"key": "team", "value": "x"}]}));
+    let template = OneOwner::new("tpl");
+    while world.visit_of(&template).await != Progress::Done {
+        world.pass(Duration::from_secs(5));
+    }
+    let template = template.stored();
+    let things: Vec<Truth> = ["port", "volume", "server"].iter().flat_map(|kind| world.living(kind)).collect();
+    let owners: Vec<OneOwner> = (0..1000).map(|n| like(&world, (&template, &things), n)).collect();
     world.settle();
     world.clear_log();
-    // when a thousand passes are spread over the ten minutes of a resync, as those of a thousand servers are
-    for _ in 0..1000 {
-        assert_eq!(world.visit().await, Progress::Done);
+    // when each of them is visited in the ten minutes of a resync
+    for owner in &owners {
+        assert_eq!(world.visit_of(owner).await, Progress::Done, "{:?}", owner.stored().view.conditions);
         world.pass(Duration::from_millis(600));
     }
-    // then the cloud was asked at most a dozen times
+    // then the cloud was asked at most a dozen times, and nothing was done
     let calls = world.calls(&CallFilter::default());
-    println!("SEEN: 1000 passes over converged servers in 10 minutes: {calls} calls of the cloud");
+    println!("SEEN: 1000 converged servers over 10 minutes: {calls} calls of the cloud");
     assert!(calls <= 12, "{:?}", world.log());
-    // and what differs by then is told
-    assert_eq!(world.condition("Drifted"), None);
-    let server = world.living("server").into_iter().find(|it| it.fields["name"] == "srv").unwrap().id;
+    assert_eq!(world.writes(), Vec::<String>::new());
+    // and what differs by then is told, of that one alone
+    let said = |n: usize| owners[n].stored().view.conditions.into_iter().find(|it| it.type_ == "Drifted");
+    let server = owners[500].stored().status["instanceID"].as_str().unwrap().to_owned();
     world.drift(&server, "team", "y");
     world.pass(Duration::from_mins(10));
-    assert_eq!(world.visit().await, Progress::Done);
-    assert!(world.said("Drifted").starts_with("True"), "{}", world.said("Drifted"));
+    for n in [499, 500, 501] {
+        assert_eq!(said(n), None);
+        assert_eq!(world.visit_of(&owners[n]).await, Progress::Done);
+        assert_eq!(said(n).is_some_and(|it| it.status == "True"), n == 500);
+    }
+    // and each has its own: the end of one is the end of nobody else's
+    owners[7].delete();
+    for _ in 0..40 {
+        world.visit_of(&owners[7]).await;
+        world.pass(Duration::from_secs(10));
+    }
+    assert!(owners[7].stored().gone);
+    assert_eq!(["server", "port", "volume"].map(|kind| world.living(kind).len()), [1000, 1000, 1000]);
 }
 
 #[tokio::test]

@@ -198,6 +198,13 @@ async fn a_spec_is_immutable_but_for_the_credentials() {
         json!({"rootVolume": {"sizeGiB": 2}}),
         json!({"serverMetadata": [{"key": "k", "value": "v"}]}),
         json!({"userDataRef": {"name": "x"}}),
+        json!({"additionalBlockDevices": [{"name": "d", "sizeGiB": 1, "storage": {"type": "Local"}}]}),
+        json!({"availabilityZone": "z"}),
+        json!({"configDrive": true}),
+        json!({"floatingIPPoolRef": {"kind": "Pool", "name": "p"}}),
+        json!({"schedulerHintAdditionalProperties": [{"name": "h", "value": {"type": "Bool", "bool": true}}]}),
+        json!({"securityGroups": [{"id": UUID}]}),
+        json!({"serverGroup": {"id": UUID}}),
         json!({"identityRef": {"region": "two"}}),
     ];
     for spec in refused {
