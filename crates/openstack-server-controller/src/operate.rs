@@ -77,6 +77,11 @@ impl Desk {
     fn known(&self) -> Vec<Owner> {
         [self.owners.known(), self.clusters.known(), self.machines.known()].concat()
     }
+    /// The owners as they are now, beside those that were there when the look at the projects began.
+    async fn known_since(&self) -> Result<Vec<Owner>, Failure> {
+        let (owners, clusters) = (self.owners.known_since().await?, self.clusters.known_since().await?);
+        Ok([owners, clusters, self.machines.known_since().await?].concat())
+    }
     /// Everything that the projects show.
     async fn look(&self, projects: &BTreeMap<String, Arc<Session>>) -> Sight {
         let mut sight = Sight::default();
@@ -155,7 +160,7 @@ pub async fn audit(inspect: &Inspect<OpenStackArgs>) -> Result<ExitCode, Failure
     for what in &sight.absent {
         tracing::info!(what, "nothing to look at");
     }
-    let findings = judge(&sight.found, &desk.known(), &desk.owners.settings.installation);
+    let findings = judge(&sight.found, &desk.known_since().await?, &desk.owners.settings.installation);
     say(&render(&findings, inspect.output)?);
     let orphans = findings.iter().any(|finding| finding.verdict.is_orphan());
     Ok(ExitCode::from(end_of_audit(orphans, closed.is_empty())))
