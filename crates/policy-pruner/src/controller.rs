@@ -14,7 +14,7 @@ use crate::metrics::PolicyMetrics;
 use crate::names::{self, FINALIZER, LEDGER_LABEL};
 use crate::prune::container::Container;
 use crate::prune::ledgers::{self, Ledgers};
-use crate::prune::others::{Lodger, Neighbours, Others, Requirer};
+use crate::prune::others::{Inside, Neighbours, Others, Requirer};
 use crate::reconcile;
 use crate::report::{self, Notices, Reporter};
 use crate::standing;
@@ -187,7 +187,7 @@ impl Neighbours for Cached {
     fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String> {
         self.fresh()?.requiring(object, except)
     }
-    fn inside(&self, container: &Container, except: &Key) -> Result<Vec<Lodger>, String> {
+    fn inside(&self, container: &Container, except: &Key) -> Result<Inside, String> {
         self.fresh()?.inside(container, except)
     }
 }

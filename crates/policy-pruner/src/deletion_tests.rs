@@ -4,7 +4,7 @@ use crate::cluster::sight::{Eyes, Sight};
 use crate::cluster::wire::{Call, Wire};
 use crate::prune::container::Container;
 use crate::prune::ledgers::Ledgers;
-use crate::prune::others::{Lodger, Neighbours, Requirer};
+use crate::prune::others::{Inside, Lodger, Neighbours, Requirer};
 use crate::testing::clock::SimClock;
 use crate::testing::histories::desk;
 use crate::testing::scene;
@@ -152,8 +152,8 @@ impl Neighbours for Unlisted {
     fn requiring(&self, _: &ObjectRef, _: &Key) -> Result<Vec<Requirer>, String> {
         Err("not all policies are listed yet".into())
     }
-    fn inside(&self, _: &Container, _: &Key) -> Result<Vec<Lodger>, String> {
-        Ok(Vec::new())
+    fn inside(&self, _: &Container, _: &Key) -> Result<Inside, String> {
+        Ok(Inside::default())
     }
 }
 #[tokio::test]
@@ -175,11 +175,12 @@ impl Neighbours for Tenant {
     fn requiring(&self, _: &ObjectRef, _: &Key) -> Result<Vec<Requirer>, String> {
         Ok(Vec::new())
     }
-    fn inside(&self, container: &Container, _: &Key) -> Result<Vec<Lodger>, String> {
+    fn inside(&self, container: &Container, _: &Key) -> Result<Inside, String> {
         let object = ObjectRef::new("test/v1", "Thing", "n", "b");
         let tenant = Requirer { key: scene::key("tenant"), uid: "uid-1".into(), prune: Prune::None };
         let lodger = Lodger { object, requirer: tenant, if_namespaced: false };
-        Ok(Some(lodger).filter(|lodger| self.0 && container.holds(&lodger.object)).into_iter().collect())
+        let lodgers = Some(lodger).filter(|lodger| self.0 && container.holds(&lodger.object)).into_iter().collect();
+        Ok(Inside { lodgers, doubt: None })
     }
 }
 #[tokio::test]
@@ -277,6 +278,48 @@ async fn nothing_is_over_while_whoever_keeps_it_is_going() {
         leave(&server);
         let trouble = hand_over(&desk, &fates).await.unwrap_err();
         assert!(trouble.to_string().contains("n/heir required an object and is being deleted"), "{trouble}");
+    }
+}
+
+/// A policy names this kind without a namespace and selects namespace `n`; and whether another one may mean something there.
+struct Selecting(&'static str, bool);
+impl Neighbours for Selecting {
+    fn requiring(&self, _: &ObjectRef, _: &Key) -> Result<Vec<Requirer>, String> {
+        Ok(Vec::new())
+    }
+    fn inside(&self, _: &Container, _: &Key) -> Result<Inside, String> {
+        let (api_version, kind) = self.0.rsplit_once('/').unwrap();
+        let requirer = Requirer { key: scene::key("tenant"), uid: "uid-1".into(), prune: Prune::None };
+        let object = ObjectRef::new(api_version, kind, "n", "b");
+        let doubt = self.1.then(|| "n/other may require something in it".to_owned());
+        Ok(Inside { lodgers: vec![Lodger { object, requirer, if_namespaced: true }], doubt })
+    }
+}
+#[tokio::test]
+async fn a_namespace_stays_for_what_a_selector_leads_to_if_that_lives_in_namespaces() {
+    for (kind, doubt, fate) in [
+        ("test/v1/Thing", false, "it holds test/v1, Kind=Thing \"b\" in namespace n, which n/tenant requires"),
+        ("test/v1/Thing", true, "it holds test/v1, Kind=Thing \"b\" in namespace n, which n/tenant requires"),
+        ("v1/Namespace", false, ""),
+        ("v1/Namespace", true, "n/other may require something in it"),
+        ("v1/Nothing", false, ""),
+    ] {
+        let (server, clock) = (SimServer::default(), Arc::new(SimClock::default()));
+        let (mut desk, policy) = (desk(&server, &clock, 1, 0), going(&server));
+        desk.others = Box::new(Selecting(kind, doubt));
+        let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+        let made = server.lock().world.create("/api/v1/namespaces/n", space, "user").unwrap();
+        let uids = vec![made["metadata"]["uid"].as_str().unwrap().to_owned()];
+        let object = ObjectRef::new("v1", "Namespace", "", "n");
+        let victim = Candidate { object, created: true, uids, managed: true };
+        let fates = clean(&desk, &scene::key("policy"), &policy, None, &[victim]).await;
+        let told = match &fates[0].1 {
+            Fate::Stays(why) => why.to_string(),
+            Fate::Failed(why) => why.clone(),
+            Fate::Deleted => String::new(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told, fate, "{kind} {doubt}");
     }
 }
 

@@ -4,7 +4,7 @@ use super::needs::Needs;
 use crate::api::{ConfigurationPolicy, ObjectRef, Prune};
 use crate::namespaces::Atlas;
 use common::runtime::object::{Kept, Key, Version};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A policy that requires an object.
@@ -27,12 +27,20 @@ pub struct Lodger {
     /// It is in there only if its kind lives in namespaces: the policy names none, and a selector leads there.
     pub if_namespaced: bool,
 }
+/// What others require in a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inside {
+    /// What they name, in the order of who does.
+    pub lodgers: Vec<Lodger>,
+    /// Why there may be more. It counts where none of those is really in there.
+    pub doubt: Option<String>,
+}
 /// What other policies need. An error says why that cannot be told; then nothing may be pruned.
 pub trait Neighbours: Send + Sync {
     /// Who else requires this object.
     fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String>;
-    /// Objects in there that somebody else requires, and who.
-    fn inside(&self, container: &Container, except: &Key) -> Result<Vec<Lodger>, String>;
+    /// What somebody else requires in there.
+    fn inside(&self, container: &Container, except: &Key) -> Result<Inside, String>;
 }
 /// Why nobody can tell.
 const UNRESOLVED: &str = "only a template tells that is not resolved here";
@@ -111,7 +119,7 @@ impl Neighbours for Others {
         let others = |place: &Place| index.places.get(place).into_iter().flatten().filter(|key| *key != except);
         let exactly = place(object);
         let mut found: BTreeSet<&Key> = others(&exactly).collect();
-        let mut doubt = None;
+        let mut doubts: BTreeMap<&Key, String> = BTreeMap::new();
         let namespace = object.metadata.namespace.as_str();
         if !namespace.is_empty() {
             let (group, kind, _, name) = exactly;
@@ -120,7 +128,7 @@ impl Neighbours for Others {
                 match needs.takes_in(namespace, &*self.atlas) {
                     Ok(true) => drop(found.insert(key)),
                     Ok(false) => {}
-                    Err(why) => doubt = Some(format!("policy {key} may require it: that one is enforced, and {why}")),
+                    Err(why) => drop(doubts.insert(key, why)),
                 }
             }
         }
@@ -131,18 +139,21 @@ impl Neighbours for Others {
             let unresolved = template.map(|key| {
                 format!("policy {key} may require it: that one is enforced, and which objects of this kind it means {UNRESOLVED}")
             });
-            if let Some(why) = unresolved.or(doubt) {
+            let unknown = doubts
+                .first_key_value()
+                .map(|(key, why)| format!("policy {key} may require it: that one is enforced, and {why}"));
+            if let Some(why) = unresolved.or(unknown) {
                 return Err(why);
             }
         }
         Ok(found.into_iter().filter_map(|key| index.policies.get(key)).map(|(r, _)| r.clone()).collect())
     }
-    fn inside(&self, container: &Container, except: &Key) -> Result<Vec<Lodger>, String> {
+    fn inside(&self, container: &Container, except: &Key) -> Result<Inside, String> {
         let index = self.index();
         // Containers are few, and go rarely: every policy is looked at.
         let others = || index.policies.iter().filter(|(key, _)| *key != except);
         let mut found = Vec::new();
-        let mut doubt = None;
+        let mut doubts: BTreeMap<&Key, String> = BTreeMap::new();
         for (key, (requirer, needs)) in others() {
             let lodger = |object: &ObjectRef, if_namespaced| {
                 let (object, requirer) = (object.clone(), requirer.clone());
@@ -161,25 +172,19 @@ impl Neighbours for Others {
                     lodger(&object, true)
                 })),
                 Ok(false) => {}
-                Err(why) => {
-                    doubt = Some(format!("policy {key} may require something in it: that one is enforced, and {why}"));
-                }
+                Err(why) => drop(doubts.insert(key, why)),
             }
         }
         found.sort_by(|a, b| (&a.requirer.key, a.if_namespaced).cmp(&(&b.requirer.key, b.if_namespaced)));
-        if found.is_empty() {
-            let may = |(key, (_, needs)): &(&Key, &(Requirer, Needs))| {
-                index.vague.contains(*key) && needs.may_be_in(container, &*self.atlas)
-            };
-            let template = others().filter(may).map(|(key, _)| key).min();
-            let unresolved = template.map(|key| {
-                format!("policy {key} may require something in it: that one is enforced, and which objects it means {UNRESOLVED}")
-            });
-            if let Some(why) = unresolved.or(doubt) {
-                return Err(why);
-            }
-        }
-        Ok(found)
+        let may = |(key, (_, needs)): &(&Key, &(Requirer, Needs))| {
+            index.vague.contains(*key) && needs.may_be_in(container, &*self.atlas)
+        };
+        let template = others().filter(may).map(|(key, _)| key).min();
+        let unresolved = template.map(|key| (key, format!("which objects it means {UNRESOLVED}")));
+        let doubt = unresolved
+            .or_else(|| doubts.pop_first())
+            .map(|(key, why)| format!("policy {key} may require something in it: that one is enforced, and {why}"));
+        Ok(Inside { lodgers: found, doubt })
     }
 }
 impl Index {
@@ -254,7 +259,11 @@ mod tests {
         others.refresh(|show| [kept("b", 1, "enforce", false)].iter().for_each(|(key, kept)| show(key, kept)));
         let inside = |namespace: &str, except: &str| {
             let found = others.inside(&Container::Namespace(namespace.into()), &Key::new("p", except)).unwrap();
-            found.into_iter().next().map(|lodger| (lodger.object.metadata.name, lodger.requirer.key.to_string()))
+            found
+                .lodgers
+                .into_iter()
+                .next()
+                .map(|lodger| (lodger.object.metadata.name, lodger.requirer.key.to_string()))
         };
         assert_eq!(inside("n", "a"), Some(("x".to_owned(), "p/b".to_owned())));
         assert_eq!((inside("n", "b"), inside("other", "a")), (None, None));
@@ -282,8 +291,8 @@ mod tests {
         let pods = Container::Kind { group: String::new(), kind: "Pod".into() };
         let vague = policy(json!({"remediationAction": "enforce", "object-templates-raw": raw}));
         others.refresh(|show| show(&vague.0, &vague.1));
-        assert!(others.inside(&pods, &Key::new("p", "a")).unwrap_err().contains("p/b"));
-        assert_eq!(others.inside(&pods, &Key::new("p", "b")), Ok(Vec::new()), "its own objects");
+        assert!(others.inside(&pods, &Key::new("p", "a")).unwrap().doubt.unwrap().contains("p/b"));
+        assert_eq!(others.inside(&pods, &Key::new("p", "b")), Ok(Inside::default()), "its own objects");
     }
     #[test]
     fn what_a_selector_of_namespaces_leads_to_is_required_before_there_is_a_status() {
@@ -312,9 +321,9 @@ mod tests {
             let others = Others::of([&policy(selector.clone(), namespace)], atlas());
             let asked = others.requiring(&ObjectRef::new("v1", "Pod", place, "x"), &except);
             assert_eq!(asked.as_ref().ok().map(Vec::len), found, "{selector} {place}: {asked:?}");
-            let inside = others.inside(&Container::Namespace(place.into()), &except);
-            assert_eq!(inside.as_ref().ok().map(Vec::len), found, "{selector} {place}: {inside:?}");
-            assert!(inside.unwrap_or_default().iter().all(|l| l.if_namespaced && l.object.metadata.namespace == place));
+            let Inside { lodgers, doubt } = others.inside(&Container::Namespace(place.into()), &except).unwrap();
+            assert_eq!((lodgers.len(), doubt.is_none()), (found.unwrap_or(0), found.is_some()), "{selector} {place}");
+            assert!(lodgers.iter().all(|l| l.if_namespaced && l.object.metadata.namespace == place));
         }
     }
 }

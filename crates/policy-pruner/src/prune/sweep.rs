@@ -4,7 +4,7 @@ use super::container::Container;
 use super::decide::{Candidate, Kept, Verdict, decide, is_own, rank};
 use super::ledger::Ledger;
 use super::look::look;
-use super::others::{Lodger, Neighbours, Requirer};
+use super::others::{Inside, Lodger, Neighbours, Requirer};
 use crate::api::{ObjectRef, Prune};
 use crate::cluster::kinds::{Kinds, Mapping};
 use crate::cluster::objects::{Deleted, Objects};
@@ -189,8 +189,8 @@ async fn spared(broom: Broom<'_>, candidate: &Candidate, live: Option<&Value>, k
     if let Some(object) = kept.iter().find(|object| container.holds(object)) {
         return Some(Fate::Stays(Why::Holds(format!("it holds {}, which is kept", object.describe()), None)));
     }
-    let lodgers = match broom.others.inside(&container, broom.policy) {
-        Ok(lodgers) => lodgers,
+    let Inside { lodgers, doubt } = match broom.others.inside(&container, broom.policy) {
+        Ok(inside) => inside,
         Err(doubt) => return Some(Fate::Failed(doubt)),
     };
     for Lodger { object, requirer, if_namespaced } in lodgers {
@@ -207,7 +207,7 @@ async fn spared(broom: Broom<'_>, candidate: &Candidate, live: Option<&Value>, k
         let held = format!("it holds {}, which {} requires", object.describe(), requirer.key);
         return Some(Fate::Stays(Why::Holds(held, Some(requirer))));
     }
-    None
+    doubt.map(Fate::Failed)
 }
 fn uid_of(live: &Value) -> String {
     live["metadata"]["uid"].as_str().unwrap_or_default().to_owned()

@@ -11,7 +11,7 @@ use crate::cluster::spaces::Asked;
 use crate::desk::{Desk, Dirt, Memories, Settings};
 use crate::prune::container::Container;
 use crate::prune::ledgers::Ledgers;
-use crate::prune::others::{Lodger, Neighbours, Others, Requirer};
+use crate::prune::others::{Inside, Neighbours, Others, Requirer};
 use crate::reconcile;
 use crate::report::{Notices, Reporter};
 use crate::surroundings::Surroundings;
@@ -113,7 +113,7 @@ impl Neighbours for Seen {
     fn requiring(&self, object: &ObjectRef, except: &Key) -> Result<Vec<Requirer>, String> {
         self.policies().requiring(object, except)
     }
-    fn inside(&self, container: &Container, except: &Key) -> Result<Vec<Lodger>, String> {
+    fn inside(&self, container: &Container, except: &Key) -> Result<Inside, String> {
         self.policies().inside(container, except)
     }
 }
