@@ -169,6 +169,12 @@ async fn uninstall() -> Result<()> {
     let policy = stage.policy("pruning", &pruning("DeleteAll", &child));
     stage.create(&policy).await?;
     stage.settled("pruning", "Compliant").await?;
+    // and a ledger whose policy is gone
+    let metadata = json!({"name": "policy-ledger-of-nobody", "namespace": stage.namespace(),
+        "labels": {"custody.dev/policy-ledger": "true"}, "finalizers": ["custody.dev/policy-ledger"]});
+    let text = json!({"version": 1, "policy": "nobody", "uid": "u", "id": "x"}).to_string();
+    let ledger = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ledger.json": text}});
+    stage.create(&ledger).await?;
     // when an administrator uninstalls
     let args = [
         "trigger-uninstall".to_owned(),
@@ -184,6 +190,8 @@ async fn uninstall() -> Result<()> {
     // then the policy is let go of, and goes without its child
     let found = stage.get(&policy).await?.unwrap_or_default();
     assert_eq!(found["metadata"]["finalizers"], Value::Null, "{found}");
+    let found = stage.get(&ledger).await?.unwrap_or_default();
+    assert!(found["metadata"]["finalizers"].is_null() && found["data"] == ledger["data"], "{found}");
     stage.delete(&policy).await?;
     stage.gone("pruning").await?;
     let kept = stage.get(&child).await?.unwrap_or_default();
