@@ -110,5 +110,8 @@ mod tests {
         }
         // a project that is over its quota already is no news to a plan that makes nothing
         assert_eq!(Needs::default().short(&[quota(CORES, 9, 3)]), Vec::<String>::new());
+        let mut needs = Needs::default();
+        needs.add("server", &json!({}), Size::default());
+        assert_eq!(needs.short(&[quota(CORES, 9, 3)]), Vec::<String>::new());
     }
 }
