@@ -3,6 +3,7 @@ use crate::cloud::{Extensions, Item, KEYS, Kind, Server, TAGS};
 use crate::plan::{Plan, chosen_key};
 use crate::session::Session;
 use async_trait::async_trait;
+use common::clock::Boot;
 use common::concern::Concern;
 use common::engine::estate::{
     CreateOrder, Estate, Fault, Freshness, Ids, Kind as Traits, Listing, Markable, Outcome, Phase, Piece, Sighting,
@@ -74,6 +75,8 @@ pub struct Seen {
     pub missing: BTreeSet<(Kind, Id)>,
     /// Ports that somebody else plugged into the recorded server.
     pub plugged: BTreeSet<Id>,
+    /// When the oldest list was asked for that this was read from.
+    pub listed: Option<Boot>,
 }
 impl Seen {
     /// A server.
@@ -256,7 +259,10 @@ impl Estate for ServerEstate {
         let oldest = snapshots.iter().map(|snapshot| snapshot.sent).min();
         let date = snapshots.iter().map(|snapshot| snapshot.date).min();
         match (oldest, date) {
-            (Some(sent), Some(date)) => Ok(Listing { sent, date, things }),
+            (Some(sent), Some(date)) => {
+                self.seen_now().listed = Some(sent);
+                Ok(Listing { sent, date, things })
+            }
             _ => Err(Fault::Transient("no list was read".into())),
         }
     }

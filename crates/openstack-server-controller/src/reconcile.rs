@@ -62,6 +62,8 @@ pub struct Reconciler {
     clock: SharedClock,
     /// Specs that the cloud refused: how often, and since when.
     refusals: Mutex<HashMap<String, (u32, Boot)>>,
+    /// Since when owners are known to be ready.
+    ready: Mutex<HashMap<String, Boot>>,
 }
 
 /// Everything that one pass learned, for status.
@@ -83,7 +85,8 @@ impl Learned {
 impl Reconciler {
     /// One per process.
     pub fn new(engine: Arc<Engine>, sessions: Arc<Sessions>, inputs: Arc<dyn Inputs>, clock: SharedClock) -> Self {
-        Reconciler { engine, sessions, inputs, clock, refusals: Mutex::new(HashMap::new()) }
+        let (refusals, ready) = (Mutex::default(), Mutex::default());
+        Reconciler { engine, sessions, inputs, clock, refusals, ready }
     }
     /// The engine, for what is not a visit.
     pub fn engine(&self) -> &Engine {
@@ -93,6 +96,7 @@ impl Reconciler {
     pub fn forget(&self, uid: &str) {
         self.engine.forget(uid);
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 
     /// One pass of the engine, then status. `paused` says why nothing may be written to the cloud.
@@ -128,6 +132,7 @@ impl Reconciler {
 
     async fn pass(&self, subject: Subject<'_>, paused: Option<String>, api: &dyn OwnerApi) -> Learned {
         let Subject { view, spec, status } = subject;
+        let ready = self.ready_since(view);
         let early = |progress, access| Learned::early(view, progress, access);
         // What cannot be read can still be taken down: things are known by their marks and by the ledger.
         if let Some(message) = problem(spec, None).filter(|_| !view.deleting) {
@@ -172,11 +177,20 @@ impl Reconciler {
         let mut report = self.engine.pass(view, paused, api, &estate).await;
         let mut seen = estate.seen();
         let floating = self.float(spec, &session, &mut seen, &mut report, floating).await;
-        // A server that has just come to life is not yet shown on its ports: only one that was well before can drift.
+        // A shared list can be older than the server, which is not yet shown on its ports there: only what was listed after the server
+        // was well can have drifted.
         let settled =
-            report.progress == Progress::Done && find(&view.conditions, READY).is_some_and(|it| it.status == "True");
+            report.progress == Progress::Done && ready.zip(seen.listed).is_some_and(|(ready, at)| at >= ready);
         let drift = facts_resolved.as_ref().filter(|_| settled).map(|it| drift(spec, it, &report.ids, &seen));
         Learned { report, seen, resolved: facts_resolved, access: Access::Granted, floating, drift }
+    }
+
+    /// The first moment at which this process knew the owner to be ready.
+    fn ready_since(&self, view: &OwnerView) -> Option<Boot> {
+        let now = self.clock.boot();
+        let is_ready = find(&view.conditions, READY).is_some_and(|it| it.status == "True");
+        let mut known = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        is_ready.then(|| *known.entry(view.uid.clone()).or_insert(now))
     }
 
     /// The project as the engine would see it for this owner now; for a plan, which stores nothing.

@@ -467,3 +467,16 @@ async fn a_trunk_that_is_gone_holds_nothing_up() {
     world.serve().await;
     assert!(world.is_gone() && world.all_living().is_empty(), "{}", world.said("InstanceReady"));
 }
+
+#[tokio::test]
+async fn a_list_that_is_older_than_the_server_is_no_drift() {
+    let mut world = World::new(&json!({"rootVolume": {"sizeGiB": 1}}));
+    world.configure(|s| drop(s.build.insert("volumes".into(), cloud_emulator::kit::Lag::FixedMs(8_000))));
+    assert_eq!(world.serve().await, Progress::Done);
+    // when the next visits come while the lists are shared that were read before there was a server
+    for _ in 0..8 {
+        world.pass(Duration::from_mins(1));
+        assert_eq!(world.visit().await, Progress::Done);
+        assert_eq!(world.condition("Drifted"), None);
+    }
+}
