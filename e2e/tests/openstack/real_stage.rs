@@ -12,6 +12,8 @@ use std::time::Duration;
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(6);
 const API_VERSION: &str = "infrastructure.cluster.x-k8s.io/v1alpha1";
+/// How often the controller looks at what is under way.
+pub(crate) const POLL_SECONDS: u64 = 2;
 /// A real cloud on two busy cores is slow.
 const SLOW: [&str; 6] = [
     "--start-window-seconds=15",
