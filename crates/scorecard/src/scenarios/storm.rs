@@ -255,12 +255,15 @@ fn calm(world: &mut World, hands: &mut Hands, script: &Script, settle: Millis, c
     }
 }
 
+/// Longer than a resync: every owner is looked at once more, on lists that show what hands have done in the cloud.
+const LOOKED_AT_AGAIN: Millis = 11 * 60 * 1000;
+
 /// Long enough for everything that is under way, with large removals confirmed.
 pub fn rest(world: &mut World, hands: &mut Hands, settle: Millis, chance: &mut Chance) {
     world.run_for(6 * settle);
     hands.act(world, Act::Confirm, chance);
     world.wake_all();
-    world.run_for(12 * settle);
+    world.run_for((12 * settle).max(LOOKED_AT_AGAIN));
 }
 
 /// The rest of a history in which nothing more happens: it comes to rest, is judged, and its owners are deleted.
