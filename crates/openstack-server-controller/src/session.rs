@@ -17,11 +17,6 @@ use std::time::Duration;
 /// How long the reply of a create counts as a read.
 const FRESH: Duration = Duration::from_secs(8);
 
-/// A delete that policy forbids is forbidden for good after so many tries...
-const DENIED_TIMES: u32 = 3;
-/// ...over at least this time.
-const DENIED_TIME: Duration = Duration::from_mins(10);
-
 /// One project as one set of credentials sees it.
 pub struct Session {
     cloud: Arc<dyn Cloud>,
@@ -36,10 +31,8 @@ pub struct Session {
     interval: Duration,
     /// Soft-deleted servers are ended for good.
     forces: bool,
-    /// What we may not end: soft-deleted servers, and addresses that policy keeps. To us they are gone.
+    /// Soft-deleted servers that we may not end. To us they are gone.
     given_up: Mutex<BTreeSet<Id>>,
-    /// Deletes that policy forbids: how often, and since when.
-    denied: Mutex<HashMap<Id, (u32, Boot)>>,
 }
 impl Session {
     /// Nothing is asked yet. Lists are shared for `interval`.
@@ -61,7 +54,6 @@ impl Session {
             interval,
             forces,
             given_up: Mutex::new(BTreeSet::new()),
-            denied: Mutex::new(HashMap::new()),
         }
     }
     /// The cloud itself.
@@ -130,22 +122,9 @@ impl Session {
     pub fn give_up(&self, id: &str) {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
     }
-    /// It is wanted again.
-    pub fn take_up(&self, id: &str) {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-        self.denied.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-    }
     /// Was it given up?
     pub fn gave_up(&self, id: &str) -> bool {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
-    }
-    /// Policy forbids its deletion once more. Is that for good? Rights that are taken away by mistake come back.
-    pub fn denied_for_good(&self, id: &str) -> bool {
-        let now = self.clock.boot();
-        let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
-        let (times, since) = denied.entry(id.to_owned()).or_insert((0, now));
-        *times += 1;
-        *times >= DENIED_TIMES && now.since(*since) >= DENIED_TIME
     }
 }
 

@@ -394,38 +394,3 @@ async fn a_network_that_is_named_by_nothing_is_no_network() {
     world.visit().await;
     assert!(world.said("Ready").contains("named in no way"), "{}", world.said("Ready"));
 }
-
-#[tokio::test]
-async fn an_address_that_policy_keeps_is_let_go_of_after_a_while_and_told() {
-    let mut world = World::new();
-    world.serve().await;
-    let id = world.wire.living("fip")[0].id.clone();
-    world.wire.cloud(|cloud, _| cloud.kit_mut().denials.deny("controller", "floatingips.delete"));
-    // given a bastion that is not wanted any more: for a while the right may come back
-    world.edit(|spec| spec["bastion"]["enabled"] = json!(false));
-    for _ in 0..6 {
-        world.visit().await;
-        *world.servers.object.lock().unwrap() = None;
-    }
-    assert!(world.said("BastionReady").starts_with("False/FloatingIPError"), "{}", world.said("BastionReady"));
-    // then the address leads nowhere, keeps its mark, and nobody waits for it
-    world.serve().await;
-    assert!(world.said("BastionReady").starts_with("True/NotWanted"), "{}", world.said("BastionReady"));
-    let left = &world.wire.living("fip")[0];
-    assert_eq!((&left.id, &left.fields["port_id"]), (&id, &Value::Null));
-    assert!(left.tags.as_ref().unwrap().contains_key("custody-owner"));
-    // when the bastion is wanted again, then it has the same address again
-    world.edit(|spec| spec["bastion"]["enabled"] = json!(true));
-    world.serve().await;
-    assert_eq!((world.wire.living("fip").len(), &world.wire.living("fip")[0].id), (1, &id));
-    assert!(world.said("BastionReady").starts_with("True/Ready"), "{}", world.said("BastionReady"));
-    // and the cluster can go
-    world.cluster.delete();
-    for _ in 0..20 {
-        world.serve().await;
-        if world.cluster.stored().gone {
-            break;
-        }
-    }
-    assert!(world.cluster.stored().gone, "{}", world.said("Ready"));
-}

@@ -471,7 +471,9 @@ async fn a_trunk_that_is_gone_holds_nothing_up() {
 #[tokio::test]
 async fn a_list_that_is_older_than_the_server_is_no_drift() {
     let mut world = World::new(&json!({"rootVolume": {"sizeGiB": 1}}));
-    world.configure(|s| drop(s.build.insert("volumes".into(), cloud_emulator::kit::Lag::FixedMs(8_000))));
+    world.configure(|s| {
+        s.build.insert("volumes".into(), cloud_emulator::kit::Lag::FixedMs(8_000));
+    });
     assert_eq!(world.serve().await, Progress::Done);
     // when the next visits come while the lists are shared that were read before there was a server
     for _ in 0..8 {

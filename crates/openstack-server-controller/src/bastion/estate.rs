@@ -58,29 +58,15 @@ pub struct BastionEstate {
     /// All ports of the bastion.
     own: BTreeSet<Id>,
     seen: Mutex<BTreeMap<Id, FloatingIp>>,
-    /// Addresses that policy did not let go of in this pass.
-    left: Mutex<Vec<String>>,
 }
 impl BastionEstate {
     /// For one cluster.
     pub fn new(session: Arc<Session>, wish: Wish, concern: Concern, target: Option<Id>, own: BTreeSet<Id>) -> Self {
-        BastionEstate { session, wish, concern, target, own, seen: Mutex::new(BTreeMap::new()), left: Mutex::default() }
+        BastionEstate { session, wish, concern, target, own, seen: Mutex::new(BTreeMap::new()) }
     }
     /// The floating IP, as this pass has seen it.
     pub fn seen(&self, id: &str) -> Option<FloatingIp> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
-    }
-    /// Addresses that this pass has left behind, for people.
-    pub fn left(&self) -> Vec<String> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-    /// An address that policy does not let us delete is nobody's reason to wait for ever. It keeps its mark: an audit finds it, and a
-    /// bastion that is wanted again has it again.
-    fn is_over(&self, id: &str) -> bool {
-        if self.wish != Wish::None {
-            self.session.take_up(id);
-        }
-        self.session.gave_up(id)
     }
     fn chosen(&self) -> Option<&Id> {
         match &self.wish {
@@ -135,14 +121,10 @@ impl Estate for BastionEstate {
                 || self.concern.records(item.id(), &item.key())
                 || self.chosen() == Some(item.id())
         };
-        let ours = snapshot.items.iter().filter(concerns).filter(|item| !self.is_over(item.id()));
-        let things = ours.filter_map(|item| self.sighting(item)).collect();
+        let things = snapshot.items.iter().filter(concerns).filter_map(|item| self.sighting(item)).collect();
         Ok(Listing { sent: snapshot.sent, date: snapshot.date, things })
     }
     async fn get(&self, thing: &Thing) -> Result<Option<Sighting>, Fault> {
-        if self.is_over(&thing.id) {
-            return Ok(None);
-        }
         let item = self.session.cloud().get(Kind::FloatingIp, &thing.id).await?;
         Ok(item.and_then(|item| self.sighting(&item)))
     }
@@ -161,18 +143,7 @@ impl Estate for BastionEstate {
         self.session.cloud().mark(Kind::FloatingIp, &thing.id, &BTreeMap::new()).await
     }
     async fn delete(&self, thing: &Thing) -> Outcome<()> {
-        match self.session.cloud().delete(Kind::FloatingIp, &thing.id).await {
-            Outcome::Refused(Fault::Denied(why)) if self.session.denied_for_good(&thing.id) => {
-                // It leads nowhere, if at least that is allowed.
-                let pointed = self.session.cloud().point(&thing.id, None).await;
-                tracing::warn!(floating_ip = thing.id, why, ?pointed, "is left behind: policy forbids its deletion");
-                self.session.give_up(&thing.id);
-                let message = format!("floating IP {} is left behind: {why}", thing.id);
-                self.left.lock().unwrap_or_else(PoisonError::into_inner).push(message);
-                Outcome::Done(())
-            }
-            other => other,
-        }
+        self.session.cloud().delete(Kind::FloatingIp, &thing.id).await
     }
     fn drift(&self, _piece: &Piece, seen: &Sighting) -> Option<String> {
         let target = self.target.as_ref()?;

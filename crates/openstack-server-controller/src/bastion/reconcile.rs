@@ -224,8 +224,6 @@ impl Reconciler {
         let estate = BastionEstate::new(session, address, concern, target, own);
         let mut report = self.engine.pass(view, paused, api, &estate).await;
         report.notes.extend(notes);
-        let left = estate.left().into_iter();
-        report.notes.extend(left.map(|message| Note { warning: true, reason: "FloatingIPLeft", message }));
         let floating = slot().and_then(|slot| report.ids.get(&slot).cloned()).and_then(|id| estate.seen(&id));
         let told = Addresses { inside, floating: floating.map(|it| it.address) };
         let bastion = stand(&step, usable, told, &report.progress);
