@@ -9,7 +9,7 @@ use crate::dialect::Dialect;
 use crate::evaluate::act::{self, Doing};
 use crate::evaluate::templates::{self, refused};
 use crate::evaluate::{Evaluated, Ground, TemplateResult, keyring};
-use crate::leaving::{LEAVING_LOOK, UNTOLD, is_leaving};
+use crate::leaving::{LEAVING_LOOK, Look, UNTOLD, is_leaving};
 use crate::memory::{Due, Fingerprint, Memory, come_back, due, follows, patience};
 use crate::message::{self, Verdict};
 use crate::names::{self, MANAGER, reason};
@@ -42,7 +42,12 @@ pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next 
     let deleting = policy.metadata.deletion_timestamp.is_some();
     let annotations = policy.metadata.annotations.as_ref();
     let told = deleting || annotations.is_some_and(|a| a.contains_key(names::UNINSTALLING));
-    match is_leaving(desk, policy, told).await {
+    let look = match told {
+        true => Look::Anew,
+        false if follows(policy) && memory.evaluated == Some(Fingerprint::of(policy)) => Look::Ever,
+        false => Look::Lately,
+    };
+    match is_leaving(desk, policy, look).await {
         Ok(true) => {
             // Nothing is followed from here on: if the uninstall is called off, everything is looked at again.
             memory.evaluated = None;
@@ -380,7 +385,7 @@ impl Pass<'_> {
 
     /// Why nothing may be pruned though this evaluation leaves nothing in doubt: the installation may have begun to leave before the edit.
     async fn parting(&self) -> Option<String> {
-        match is_leaving(self.desk, self.policy, true).await {
+        match is_leaving(self.desk, self.policy, Look::Anew).await {
             Ok(false) => None,
             Ok(true) => Some("this installation is on its way out".to_owned()),
             Err(trouble) => Some(format!("{UNTOLD}: {trouble}")),

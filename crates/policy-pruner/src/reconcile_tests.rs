@@ -10,6 +10,7 @@ use crate::testing::scene::{self, POLICIES, key, policy_path};
 use crate::testing::server::SimServer;
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// An API server that refuses some requests.
@@ -177,6 +178,35 @@ async fn nothing_is_pruned_by_an_edit_while_the_installation_leaves_and_every_po
     stage.pass().await;
     assert_eq!(stage.policy()["metadata"]["finalizers"], json!([names::FINALIZER]));
     assert!(!stage.server.lock().world.objects.contains_key(A));
+}
+#[tokio::test]
+async fn a_drifted_object_is_mended_without_asking_whether_the_installation_leaves() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let count = |call: &Call| {
+        if call.path.ends_with("/customresourcedefinitions") {
+            ASKED.fetch_add(1, Ordering::SeqCst);
+        }
+        None
+    };
+    // given a policy at rest
+    let stage = Stage::set(count, &json!({"a": 1}));
+    stage.pass().await;
+    stage.clock.pass(LEAVING_LOOK);
+    stage.pass().await;
+    let before = ASKED.load(Ordering::SeqCst);
+    // when its object drifts long after the last answer
+    stage.clock.pass(LEAVING_LOOK * 2);
+    let x = "/apis/test/v1/namespaces/n/things/x";
+    stage.server.lock().world.edit(x, |thing| thing["spec"]["a"] = 7.into());
+    stage.desk.memories.soil(&key(POLICIES[0]), Dirt::Followed);
+    stage.pass().await;
+    // then it is mended, and that was all
+    assert_eq!(stage.server.lock().world.objects[x]["spec"]["a"], 1);
+    assert_eq!(ASKED.load(Ordering::SeqCst), before);
+    // and an edit of the policy asks again
+    stage.server.lock().world.edit(&policy_path(POLICIES[0]), |policy| policy["spec"]["severity"] = "high".into());
+    stage.pass().await;
+    assert_eq!(ASKED.load(Ordering::SeqCst), before + 1);
 }
 #[tokio::test]
 async fn a_deletion_says_that_it_cannot_tell_whether_the_installation_leaves() {
