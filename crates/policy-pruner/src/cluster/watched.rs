@@ -176,7 +176,8 @@ impl Store {
                 self.objects.remove(&key);
             }
         }
-        for key in self.followers.keys() {
+        // One that is followed since the list went by it is there, and only not known.
+        for key in self.followers.keys().filter(|key| !self.present.contains_key(&digest(key))) {
             self.objects.entry(key.clone()).or_insert(Held::Gone(Version::default()));
         }
         self.complete = true;
@@ -231,6 +232,23 @@ mod tests {
         assert!(store.get(&key("a")).unwrap().is_some());
         assert!(store.get(&key("b")).is_none(), "not followed: there, and not known");
         assert_eq!(store.get(&key("c")), Some(None), "not in the list: not there");
+    }
+    #[test]
+    fn what_is_followed_since_its_list_went_by_is_not_known_rather_than_gone() {
+        for lists in 1..=2 {
+            let mut store = Store::default();
+            store.follow(&key("b"), &policy());
+            for _ in 0..lists {
+                store.begin();
+                store.apply(&object("a", 1));
+            }
+            store.follow(&key("a"), &policy());
+            store.finish();
+            assert_eq!(store.get(&key("a")), None, "there, and not known");
+            assert_eq!(store.get(&key("b")), Some(None), "not in the list: not there");
+            assert_eq!(store.apply(&object("a", 1)), [policy()].into(), "a look makes it known");
+            assert!(store.get(&key("a")).unwrap().is_some());
+        }
     }
     #[test]
     fn older_news_is_not_believed_also_after_the_end() {
