@@ -52,6 +52,7 @@ struct Figures {
     peak_mb: f64,
     requests: u64,
     quiet: u64,
+    left: usize,
 }
 
 #[tokio::main]
@@ -84,17 +85,20 @@ async fn measure(cli: &Cli) -> Result<bool> {
         show("ours", load, policies, objects, &ours);
         let (per_policy, per_object) = (ratio(ours.requests, policies), ratio(ours.requests, policies * objects));
         let budget = if objects == 1 { per_policy <= 12.0 } else { per_object <= 3.0 };
-        good &= budget && ours.peak_mb <= cli.most_mb && ours.quiet == 0;
+        good &= budget && ours.peak_mb <= cli.most_mb && ours.quiet == 0 && ours.left == 0;
         if let Some(peer) = &cli.peer {
             let theirs = run(cli, &cluster, &account, Some(peer), policies, objects).await?;
             show("peer", load, policies, objects, &theirs);
             let (wall, cpu) = ((ours.up + ours.down).div_duration_f64(theirs.up + theirs.down), ours.cpu / theirs.cpu);
             good &= wall <= cli.most_wall && cpu <= cli.most_cpu;
-            println!("SEEN: {load}: {wall:.2} of the peer's wall time, {cpu:.2} of its CPU time");
+            println!(
+                "SEEN: {load}: {wall:.2} of the peer's wall time, {cpu:.2} of its CPU time; objects left behind: {} by the peer",
+                theirs.left
+            );
         }
         println!(
-            "SEEN: {load}: {per_policy:.1} requests per policy, {per_object:.2} per object, peak {:.0} MB, {} requests while at rest",
-            ours.peak_mb, ours.quiet
+            "SEEN: {load}: {per_policy:.1} requests per policy, {per_object:.2} per object, peak {:.0} MB, {} requests while at rest, {} objects left behind",
+            ours.peak_mb, ours.quiet, ours.left
         );
     }
     plane.stop().await?;
@@ -183,13 +187,10 @@ async fn run(
     })
     .await?;
     let down = SystemClock.boot().since(began);
-    // A policy that is gone has taken its objects along, or it was not worth the time.
+    // A policy that is gone has taken its objects along, or it was not worth the time: of the peer that is told, of ours judged.
     let maps: Api<DynamicObject> = Api::namespaced_with(cluster.client().await?, namespace.name(), &config_maps());
     let left = maps.list(&ListParams::default()).await?.items;
     let left = left.iter().filter(|map| map.metadata.name.as_ref().is_some_and(|name| is_child(name))).count();
-    if left > 0 {
-        return Err(Error::other(format!("{left} objects are left behind")));
-    }
     let to = log.moment().await?;
     let requests = log.requests(&account.user(), from, to)?;
     if cli.show_requests {
@@ -201,7 +202,7 @@ async fn run(
     let (cpu, peak_mb) = usage(&controller)?;
     controller.stop(Duration::from_secs(40)).await?;
     namespace.finish(PATIENCE).await?;
-    Ok(Figures { up, down, cpu, peak_mb, requests, quiet })
+    Ok(Figures { up, down, cpu, peak_mb, requests, quiet, left })
 }
 
 fn start(
