@@ -114,8 +114,17 @@ pub fn at_rest(world: &World, when: &str, verdict: &mut Verdict) {
             let Some(mark) = thing.mark() else { continue };
             let same =
                 |t: &&Truth| t.by_controller && t.mark().is_some_and(|m| m.owner == mark.owner && m.slot == mark.slot);
-            if things.iter().take(n).any(|t| same(&t)) && !paused && !harm.owner && present.contains(&mark.owner) {
-                if harm.ledger && owners.iter().any(stuck_removal) {
+            let before: Vec<&Truth> = things.iter().take(n).filter(same).collect();
+            if !before.is_empty() && !paused && !harm.owner && present.contains(&mark.owner) {
+                // of two that were both served, one may be on its way out, and the cloud in its way
+                let apart = |t: &&Truth| t.mark().is_some_and(|m| m.place != mark.place);
+                let leaves = |t: &Truth| {
+                    let covered = |o: &Standing| t.marks.last().is_some_and(|(_, seen)| o.claims.cover(seen));
+                    owners.iter().any(|o| o.object.view.deleting && covered(o))
+                };
+                if harm.copied && before.iter().all(apart) && before.iter().copied().chain([thing]).any(leaves) {
+                    verdict.residue.insert(format!("{when}: {} of a copy that is on its way out", thing.kind));
+                } else if harm.ledger && owners.iter().any(stuck_removal) {
                     verdict.residue.insert(format!("{when}: second {} stays while something stands on it", thing.kind));
                 } else {
                     verdict.violations.insert(format!("{when}: duplicate {}", thing.kind));

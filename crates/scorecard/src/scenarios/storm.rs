@@ -255,8 +255,9 @@ fn calm(world: &mut World, hands: &mut Hands, script: &Script, settle: Millis, c
     }
 }
 
-/// Longer than a resync: every owner is looked at once more, on lists that show what hands have done in the cloud.
-const LOOKED_AT_AGAIN: Millis = 11 * 60 * 1000;
+/// Longer than a resync, with a cache before and after it that an old event has set back and that takes half a minute to heal: every
+/// owner is looked at once more, on lists that show what hands have done in the cloud.
+const LOOKED_AT_AGAIN: Millis = 13 * 60 * 1000;
 
 /// Long enough for everything that is under way, with large removals confirmed.
 pub fn rest(world: &mut World, hands: &mut Hands, settle: Millis, chance: &mut Chance) {
