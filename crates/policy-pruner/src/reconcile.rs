@@ -42,10 +42,13 @@ pub async fn pass(desk: &Desk, key: &Key, policy: &ConfigurationPolicy) -> Next 
     let deleting = policy.metadata.deletion_timestamp.is_some();
     let annotations = policy.metadata.annotations.as_ref();
     let told = deleting || annotations.is_some_and(|a| a.contains_key(names::UNINSTALLING));
-    let look = match told {
-        true => Look::Anew,
-        false if follows(policy) && memory.evaluated == Some(Fingerprint::of(policy)) => Look::Ever,
-        false => Look::Lately,
+    let unchanged = memory.evaluated == Some(Fingerprint::of(policy));
+    let look = if told {
+        Look::Anew
+    } else if follows(policy) && unchanged {
+        Look::Ever
+    } else {
+        Look::Lately
     };
     match is_leaving(desk, policy, look).await {
         Ok(true) => {

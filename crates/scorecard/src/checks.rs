@@ -96,13 +96,14 @@ pub fn at_rest(world: &World, when: &str, verdict: &mut Verdict) {
         let present: BTreeSet<OwnerId> = owners.iter().flat_map(|o| o.claims.ids.iter().copied()).collect();
         let paused = owners.iter().any(|o| held(&o.object));
         let things: Vec<Truth> = s.cloud.truth().into_iter().filter(|t| t.live).collect();
+        // an owner on its way out finds its things by their marks
+        let leaves = |thing: &Truth| {
+            let covers = |o: &Standing| thing.marks.last().is_some_and(|(_, mark)| o.claims.cover(mark));
+            owners.iter().any(|o| o.object.view.deleting && covers(o))
+        };
         for thing in things.iter().filter(|t| t.by_controller) {
             let recorded = owners.iter().filter_map(|o| o.ledger.as_ref()).any(|l| records(l, &thing.id));
-            // an owner on its way out finds its things by their marks
-            let found = |o: &Standing| {
-                o.object.view.deleting && thing.marks.last().is_some_and(|(_, mark)| o.claims.cover(mark))
-            };
-            if recorded || paused || owners.iter().any(found) {
+            if recorded || paused || leaves(thing) {
                 continue;
             }
             match excuse(thing, harm, s, &present) {
@@ -118,10 +119,6 @@ pub fn at_rest(world: &World, when: &str, verdict: &mut Verdict) {
             if !before.is_empty() && !paused && !harm.owner && present.contains(&mark.owner) {
                 // of two that were both served, one may be on its way out, and the cloud in its way
                 let apart = |t: &&Truth| t.mark().is_some_and(|m| m.place != mark.place);
-                let leaves = |t: &Truth| {
-                    let covered = |o: &Standing| t.marks.last().is_some_and(|(_, seen)| o.claims.cover(seen));
-                    owners.iter().any(|o| o.object.view.deleting && covered(o))
-                };
                 if harm.copied && before.iter().all(apart) && before.iter().copied().chain([thing]).any(leaves) {
                     verdict.residue.insert(format!("{when}: {} of a copy that is on its way out", thing.kind));
                 } else if harm.ledger && owners.iter().any(stuck_removal) {
