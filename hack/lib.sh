@@ -28,16 +28,54 @@ span() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
 declare -a step_names=() step_seconds=() step_results=()
 logs=""
 step() {
-  local name=$1 began=$SECONDS result=ok log
+  local name=$1 began=$SECONDS result=ok
   shift
+  new_log
+  say "$name"
+  with_heartbeat "$name" "$log" "$@" || result=FAILED
+  note_step "$name" $((SECONDS - began)) "$result"
+}
+# Sets `log`: where the output of the next step is kept.
+new_log() {
   [ -n "$logs" ] || logs=$(mktemp -d)
   log="$logs/${#step_names[@]}.log"
-  say "$name"
   : >"$log"
-  with_heartbeat "$name" "$log" "$@" || result=FAILED
-  step_names+=("$name") step_seconds+=($((SECONDS - began))) step_results+=("$result")
-  printf '== %s: %s after %s\n' "$name" "$result" "$(span $((SECONDS - began)))"
-  [ "$result" = ok ]
+}
+# note_step NAME SECONDS RESULT: `summary` tells of it. Fails if the step did.
+note_step() {
+  step_names+=("$1") step_seconds+=("$2") step_results+=("$3")
+  printf '== %s: %s after %s\n' "$1" "$3" "$(span "$2")"
+  [ "$3" = ok ]
+}
+
+# aside NAME COMMAND...: starts a step that works beside the ones that follow and takes only what they leave of the machine.
+# There is one at a time. `join_aside` waits for it and shows what it said. It ends with this script, however that ends.
+aside() {
+  aside_name=$1 aside_log=$(mktemp)
+  local began=$SECONDS
+  shift
+  say "$aside_name: begins, beside what follows"
+  set -m # a process group of its own, to end it whole; the same session, in which the priority counts
+  (
+    status=0
+    nice -n 19 "$@" </dev/null >"$aside_log" 2>&1 || status=$?
+    echo $((SECONDS - began)) >"$aside_log.took"
+    exit "$status"
+  ) &
+  aside_group=$!
+  set +m
+  trap 'kill -TERM -- "-$aside_group" 2>/dev/null || true; rm -f "$aside_log"*' EXIT
+}
+join_aside() {
+  local result=ok took
+  new_log
+  say "$aside_name: what it said"
+  with_heartbeat "$aside_name" "$log" tail --pid="$aside_group" -n +1 -f "$aside_log"
+  wait "$aside_group" || result=FAILED
+  took=$(cat "$aside_log.took" 2>/dev/null || echo 0) # none if it was killed
+  trap - EXIT
+  rm -f "$aside_log"*
+  note_step "$aside_name" "$took" "$result"
 }
 
 # with_heartbeat NAME LOG COMMAND...: says every half minute of silence that the command is still at work.
@@ -62,15 +100,14 @@ heart() {
   done
 }
 
-# Prints the table of steps.
+# Prints the table of steps. Some may have been at work side by side: the total is the time that went by.
 times() {
-  local i total=0
+  local i
   printf '\n%-34s %10s  %s\n' step time result
   for i in "${!step_names[@]}"; do
     printf '%-34s %10s  %s\n' "${step_names[$i]}" "$(span "${step_seconds[$i]}")" "${step_results[$i]}"
-    total=$((total + step_seconds[i]))
   done
-  printf '%-34s %10s\n\n' total "$(span "$total")"
+  printf '%-34s %10s\n\n' total "$(span "$SECONDS")"
 }
 
 # Prints the table of steps and `N passed, N failed`: every test that cargo ran, and every step that is a check by itself.

@@ -32,4 +32,4 @@ pub use emulator::EmulatorProcess;
 pub use env::enabled;
 pub use error::{Error, Result};
 pub use namespace::TemporaryNamespace;
-pub use patience::{Seen, until, wait_for, wait_for_object, wait_until_gone};
+pub use patience::{Seen, until, until_every, wait_for, wait_for_object, wait_until_gone};

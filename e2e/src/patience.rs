@@ -20,7 +20,16 @@ pub enum Seen<T> {
 }
 
 /// Looks until it is there, or fails with what was seen last. An error of `look` ends the wait at once.
-pub async fn until<T, L, F>(what: &str, patience: Duration, mut look: L) -> Result<T>
+pub async fn until<T, L, F>(what: &str, patience: Duration, look: L) -> Result<T>
+where
+    L: FnMut() -> F,
+    F: Future<Output = Result<Seen<T>>>,
+{
+    until_every(EVERY, what, patience, look).await
+}
+
+/// The same with fewer looks, where a look costs so much that it would slow down what is looked at.
+pub async fn until_every<T, L, F>(every: Duration, what: &str, patience: Duration, mut look: L) -> Result<T>
 where
     L: FnMut() -> F,
     F: Future<Output = Result<Seen<T>>>,
@@ -32,7 +41,7 @@ where
             Seen::NotYet(seen) if SystemClock.boot() >= deadline => {
                 return Err(Error::Timeout { what: what.to_owned(), patience, seen });
             }
-            Seen::NotYet(_) => SystemClock.sleep_until(SystemClock.boot() + EVERY).await,
+            Seen::NotYet(_) => SystemClock.sleep_until(SystemClock.boot() + every).await,
         }
     }
 }

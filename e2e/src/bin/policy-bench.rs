@@ -4,7 +4,7 @@
 use clap::Parser;
 use common::clock::{Clock, SystemClock};
 use e2e::controller::{ControllerProcess, Launch};
-use e2e::{Account, AuditLog, Cluster, ControlPlane, Error, Result, Seen, TemporaryNamespace, until};
+use e2e::{Account, AuditLog, Cluster, ControlPlane, Error, Result, Seen, TemporaryNamespace, until_every};
 use futures::{StreamExt, stream};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use serde_json::json;
@@ -15,6 +15,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_mins(30);
 /// Requests of the bench itself at once.
 const AT_ONCE: usize = 24;
+/// Between two looks at all policies: a list of a thousand costs the API server what several policies do.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Measures policy-pruner, and the peer beside it.
 #[derive(Parser)]
@@ -157,7 +159,7 @@ async fn run(
     if let Some(error) = failed.into_iter().next() {
         return Err(error);
     }
-    until("all policies compliant", PATIENCE, || async {
+    until_every(LOOK, "all policies compliant", PATIENCE, || async {
         let all = api.list(&ListParams::default()).await?.items;
         let done = all.iter().filter(|p| p.data["status"]["compliant"] == "Compliant").count();
         Ok(if done as u64 == policies { Seen::Yes(()) } else { Seen::NotYet(format!("{done} of {policies}")) })
@@ -181,7 +183,7 @@ async fn run(
         async move { api.delete(&format!("p{n:05}"), &DeleteParams::default()).await.map(drop).map_err(Error::from) }
     });
     deleted.buffer_unordered(AT_ONCE).for_each(|_| async {}).await;
-    until("all policies gone", PATIENCE, || async {
+    until_every(LOOK, "all policies gone", PATIENCE, || async {
         let left = api.list(&ListParams::default()).await?.items.len();
         Ok(if left == 0 { Seen::Yes(()) } else { Seen::NotYet(format!("{left} left")) })
     })
